@@ -1,0 +1,241 @@
+package clock
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// notes collects the names of events as they run.
+type notes struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (n *notes) event(name string, kind uint8) *Event {
+	return &Event{Key: Key{Name: name, Kind: kind}, Handler: HandlerFunc(func(time.Duration) bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.list = append(n.list, fmt.Sprintf("%s/%d", name, kind))
+		return false
+	})}
+}
+
+func (n *notes) all() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.list)
+}
+
+func TestSchedulerRunsInTheOrderOfTimeThenKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewScheduler()
+		defer s.Close()
+		var got notes
+		s.Schedule(got.event("b", 1), time.Second)
+		s.Schedule(got.event("c", 0), time.Millisecond)
+		s.Schedule(got.event("b", 0), time.Second)
+		s.Schedule(got.event("a", 9), time.Second)
+		s.Schedule(got.event("past", 0), -time.Second)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []string{"past/0", "c/0", "a/9", "b/0", "b/1"}, got.all())
+		require.EqualValues(t, 5, s.Ran())
+	})
+}
+
+func TestSchedulerGivesEachWakingEventAnInstantOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewScheduler()
+		defer s.Close()
+		var at []time.Duration
+		for i := range 4 {
+			woke := i != 1
+			s.Schedule(&Event{Key: Key{Name: fmt.Sprint(i)}, Handler: HandlerFunc(func(now time.Duration) bool {
+				at = append(at, now)
+				return woke
+			})}, time.Second)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []time.Duration{time.Second, time.Second + 1, time.Second + 1, time.Second + 2}, at,
+			"an event that woke nobody shares its instant with the next one, any other does not")
+	})
+}
+
+// Goroutines that wake in one instant schedule in whatever order the runtime
+// picks; what they schedule still happens in one order.
+func TestSchedulerOrderDoesNotDependOnWhoCameFirst(t *testing.T) {
+	run := func() []string {
+		var got notes
+		synctest.Test(t, func(t *testing.T) {
+			s := NewScheduler()
+			defer s.Close()
+			var wg sync.WaitGroup
+			for i := range 50 {
+				wg.Go(func() {
+					time.Sleep(time.Second)
+					s.Schedule(got.event(fmt.Sprintf("%02d", i), 0), s.Now())
+				})
+			}
+			wg.Wait()
+			time.Sleep(time.Second)
+		})
+		return got.all()
+	}
+	first := run()
+	require.Len(t, first, 50)
+	require.True(t, slices.IsSorted(first))
+	for range 20 {
+		require.Equal(t, first, run())
+	}
+}
+
+func TestSchedulerMovesCancelsAndReusesAnEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewScheduler()
+		defer s.Close()
+		var got notes
+		e := got.event("e", 0)
+		require.False(t, s.Cancel(e), "not queued yet")
+		s.Schedule(e, time.Second)
+		s.Schedule(e, 3*time.Second)
+		require.Equal(t, 1, s.Len(), "moved, not doubled")
+		time.Sleep(2 * time.Second)
+		require.Empty(t, got.all())
+		time.Sleep(2 * time.Second)
+		require.Len(t, got.all(), 1)
+		s.Schedule(e, 5*time.Second)
+		require.True(t, s.Queued(e))
+		require.True(t, s.Cancel(e))
+		require.False(t, s.Queued(e))
+		time.Sleep(2 * time.Second)
+		require.Len(t, got.all(), 1)
+		s.Schedule(e, s.Now())
+		time.Sleep(time.Microsecond)
+		require.Len(t, got.all(), 2)
+	})
+}
+
+func TestSchedulerClosedTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewScheduler()
+		var got notes
+		e := got.event("e", 0)
+		s.Schedule(e, time.Second)
+		s.Close()
+		s.Close()
+		require.False(t, s.Queued(e))
+		require.False(t, s.Schedule(e, 2*time.Second))
+		time.Sleep(3 * time.Second)
+		require.Empty(t, got.all())
+	})
+}
+
+func TestSchedulerRefusesAnEventThatCannotBeOrdered(t *testing.T) {
+	s := NewScheduler()
+	defer s.Close()
+	require.PanicsWithValue(t, `clock: Scheduler.Schedule: an event needs a handler and a key with a name, have key "x"`,
+		func() { s.Schedule(&Event{Key: Key{Name: "x"}}, 0) })
+	require.Panics(t, func() { s.Schedule(&Event{Handler: HandlerFunc(func(time.Duration) bool { return false })}, 0) })
+}
+
+func TestSchedulerRunsInRealTimeOutsideABubble(t *testing.T) {
+	s := NewScheduler()
+	defer s.Close()
+	done := make(chan time.Duration, 2)
+	for i, d := range []time.Duration{20 * time.Millisecond, 5 * time.Millisecond} {
+		s.Schedule(&Event{Key: Key{Name: fmt.Sprint(i)}, Handler: HandlerFunc(func(now time.Duration) bool {
+			done <- now
+			return true
+		})}, d)
+	}
+	require.GreaterOrEqual(t, <-done, 5*time.Millisecond)
+	require.GreaterOrEqual(t, <-done, 20*time.Millisecond)
+}
+
+// Whatever is scheduled, moved and cancelled, what runs runs sorted, once.
+func TestSchedulerHeapProperty(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := &Scheduler{armed: never, last: -1, running: true} // the queue alone: nothing fires
+		s.epoch = time.Now()
+		events := make([]*Event, rapid.IntRange(1, 40).Draw(rt, "events"))
+		for i := range events {
+			events[i] = &Event{Key: Key{Name: fmt.Sprint(i % 7), Kind: uint8(i % 3)}, Handler: HandlerFunc(func(time.Duration) bool { return false })}
+		}
+		for range rapid.IntRange(1, 200).Draw(rt, "steps") {
+			e := events[rapid.IntRange(0, len(events)-1).Draw(rt, "event")]
+			if rapid.IntRange(0, 3).Draw(rt, "op") == 0 {
+				s.Cancel(e)
+			} else {
+				s.Schedule(e, time.Duration(rapid.IntRange(0, 5).Draw(rt, "at")))
+			}
+		}
+		var last *Event
+		for len(s.queue) > 0 {
+			e := s.queue[0]
+			s.remove(e)
+			if last != nil && !before(last, e) {
+				rt.Fatalf("%v at %v ran after %v at %v", e.Key, e.at, last.Key, last.at)
+			}
+			last = e
+		}
+		for _, e := range events {
+			if e.index != 0 {
+				rt.Fatalf("%v is neither queued nor out", e.Key)
+			}
+		}
+	})
+}
+
+// A million events: the bar is two seconds.
+func BenchmarkScheduler(b *testing.B) {
+	for _, waiting := range []int{1, 1000, 100_000} {
+		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
+			s := &Scheduler{armed: never, last: -1, running: true, epoch: time.Now()}
+			rnd := rand.New(rand.NewPCG(1, 2))
+			events := make([]Event, waiting)
+			h := HandlerFunc(func(time.Duration) bool { return false })
+			for i := range events {
+				events[i] = Event{Key: Key{Name: "path"}, Handler: h}
+				s.Schedule(&events[i], time.Duration(rnd.Uint32()))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				e := s.queue[0]
+				s.remove(e)
+				s.Schedule(e, e.at+time.Duration(rnd.Uint32()))
+			}
+		})
+	}
+}
+
+// The same in a bubble, each event with an instant of its own.
+func BenchmarkSchedulerInABubble(b *testing.B) {
+	t := &testing.T{}
+	synctest.Test(t, func(*testing.T) {
+		s := NewScheduler()
+		defer s.Close()
+		e := &Event{Key: Key{Name: "e"}}
+		done := make(chan struct{})
+		n := b.N
+		e.Handler = HandlerFunc(func(now time.Duration) bool {
+			if n--; n == 0 {
+				close(done)
+				return true
+			}
+			s.Schedule(e, now+time.Millisecond)
+			return true
+		})
+		b.ReportAllocs()
+		b.ResetTimer()
+		s.Schedule(e, 0)
+		<-done
+	})
+}

@@ -1,0 +1,250 @@
+package netsim
+
+import (
+	"fmt"
+	"time"
+)
+
+// Action is what a [Verdict] does with a packet.
+type Action uint8
+
+// The actions. Pass is the zero value, so that a verdict which only delays
+// passes.
+const (
+	Pass   Action = iota
+	Drop          // it vanishes
+	Reject        // it vanishes, and its sender is told: a RST for TCP, an ICMP error for UDP
+	Hold          // it waits until the fault is undone
+)
+
+// Verdict is what a [Rule] does with the packets that it matches.
+type Verdict struct {
+	Action    Action
+	Delay     time.Duration // on top of the path's own
+	Duplicate int           // how many copies arrive besides
+	Corrupt   bool          // one bit is inverted; a stream's segment then fails its checksum and is lost
+	Why       string        // what the trace says; default: the action
+}
+
+// Packet is what a rule can look at.
+type Packet struct {
+	From, To *Host
+	Event                  // Fate is not known yet; Payload is complete
+	Conn     int           // the n-th connection, from 1, between these hosts and this port
+	Age      time.Duration // since the connection's first packet
+}
+
+// A Rule says which packets a [Verdict] applies to. Fields that are zero match
+// everything; those that are set must all match. A rule that can match nothing
+// panics when it is applied.
+type Rule struct {
+	Name string // for the trace, and for the error if the rule never bites
+
+	From, To *Host // direction
+	Between  *Link // either direction
+	Proto    Proto
+	Port     uint16 // source or destination
+	SrcPort  uint16
+	DstPort  uint16
+	Kind     Kind // any of these
+	Conn     int  // only the n-th connection, from 1
+	Flow     string
+	MinSize  int // with headers, in bytes
+	MaxSize  int
+	// First and Last are the range of packets, from 1, among those that match all
+	// the rest. Last 0 means First only if First is set.
+	First, Last int
+	Every       int           // every n-th of those
+	Established bool          // only connections that were established when the rule was applied
+	New         bool          // only connections that were not
+	After       time.Duration // only after this time since the network was made
+	Match       func(Packet) bool
+
+	Verdict Verdict
+	// MayMiss says that the rule need not bite. Otherwise a run in which nothing
+	// matched it ends with an error: a test that passes because its fault missed
+	// is the worst kind.
+	MayMiss bool
+}
+
+// A Fault is something that was broken: a rule, or a verb such as Cut.
+type Fault struct {
+	n       *Network
+	name    string
+	rule    Rule
+	since   time.Duration
+	matched int
+	hits    int
+	mayMiss bool
+	undone  bool
+	inPipes []*pipe
+	held    []*packet
+}
+
+// Name is what the fault is called in the trace.
+func (f *Fault) Name() string { return f.name }
+
+// Hits is how many packets it has changed.
+func (f *Fault) Hits() int {
+	f.n.mu.Lock()
+	defer f.n.mu.Unlock()
+	return f.hits
+}
+
+// MayMiss says that it is no mistake if the fault never bites.
+func (f *Fault) MayMiss() *Fault {
+	f.n.mu.Lock()
+	defer f.n.mu.Unlock()
+	f.mayMiss = true
+	return f
+}
+
+// Undo takes the fault back. Packets that it held go on. Undoing twice does
+// nothing.
+func (f *Fault) Undo() {
+	f.n.mu.Lock()
+	defer f.n.mu.Unlock()
+	f.n.undo(f)
+}
+
+// Apply puts a rule in force, also for connections that do not exist yet. It
+// gives the fault, whose Undo takes the rule back.
+func (n *Network) Apply(r Rule) *Fault {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		panic(fmt.Errorf("netsim: Network.Apply(%q): the network is closed", r.Name))
+	}
+	if err := n.validRule(&r); err != nil {
+		panic(fmt.Errorf("netsim: Network.Apply(%q): %w", r.Name, err))
+	}
+	if r.Name == "" {
+		r.Name = r.String()
+	}
+	f := &Fault{n: n, name: "rule " + r.Name, rule: r, since: n.sched.Now(), mayMiss: r.MayMiss}
+	n.rules = append(n.rules, f)
+	n.faults = append(n.faults, f)
+	n.noteLocked(Event{Why: "apply " + f.name})
+	return f
+}
+
+func (n *Network) validRule(r *Rule) error {
+	for _, h := range []*Host{r.From, r.To} {
+		if h != nil && h.n != n {
+			return fmt.Errorf("host %q belongs to another network", h.name)
+		}
+	}
+	if l := r.Between; l != nil && (r.From != nil || r.To != nil) {
+		return fmt.Errorf("Between excludes From and To")
+	}
+	if r.First == 0 && r.Last > 0 {
+		r.First = 1
+	}
+	if r.First > 0 && r.Last == 0 {
+		r.Last = r.First
+	}
+	v := r.Verdict
+	switch {
+	case r.New && r.Established:
+		return fmt.Errorf("no connection is both New and Established")
+	case r.First < 0 || r.Last < r.First:
+		return fmt.Errorf("packets %d to %d are none", r.First, r.Last)
+	case r.Every < 0 || r.Conn < 0 || r.MinSize < 0 || r.MaxSize < 0:
+		return fmt.Errorf("a negative number (Every %d, Conn %d, MinSize %d, MaxSize %d) matches nothing", r.Every, r.Conn, r.MinSize, r.MaxSize)
+	case r.MaxSize > 0 && r.MaxSize < r.MinSize:
+		return fmt.Errorf("sizes %d to %d are none", r.MinSize, r.MaxSize)
+	case r.Proto == TCP && r.Kind != 0 && r.Kind&^(Datagram|Unreachable) == 0:
+		return fmt.Errorf("tcp has no %v", r.Kind)
+	case r.Proto == UDP && r.Kind != 0 && r.Kind&(Datagram|Unreachable) == 0:
+		return fmt.Errorf("udp has no %v", r.Kind)
+	case v.Delay < 0 || v.Duplicate < 0:
+		return fmt.Errorf("a negative number (Delay %v, Duplicate %d) in the verdict", v.Delay, v.Duplicate)
+	case v.Action > Hold:
+		return fmt.Errorf("there is no action %d", v.Action)
+	case v == Verdict{Why: v.Why}:
+		return fmt.Errorf("the verdict does nothing")
+	}
+	return nil
+}
+
+// String describes the rule.
+func (r Rule) String() string {
+	s := [...]string{"pass", "drop", "reject", "hold"}[min(r.Verdict.Action, Hold)]
+	if r.Verdict.Delay > 0 {
+		s += fmt.Sprintf(" +%v", r.Verdict.Delay)
+	}
+	if r.Proto != 0 {
+		s += " " + r.Proto.String()
+	}
+	if r.Kind != 0 {
+		s += " " + r.Kind.String()
+	}
+	if r.From != nil {
+		s += " from " + r.From.name
+	}
+	if r.To != nil {
+		s += " to " + r.To.name
+	}
+	if r.Between != nil {
+		s += " between " + r.Between.name()
+	}
+	if r.Port != 0 {
+		s += fmt.Sprintf(" port %d", r.Port)
+	}
+	if r.Flow != "" {
+		s += " of " + r.Flow
+	}
+	return s
+}
+
+// matches asks the rule about p. It counts, so it is asked once a packet.
+func (f *Fault) matches(now time.Duration, p *packet) bool {
+	r := &f.rule
+	if r.From != nil && r.From != p.from || r.To != nil && r.To != p.to ||
+		r.Between != nil && !r.Between.joins(p.from, p.to) ||
+		r.Proto != 0 && r.Proto != p.proto ||
+		r.Kind != 0 && r.Kind&p.kind == 0 ||
+		r.Port != 0 && r.Port != p.src.Port() && r.Port != p.dst.Port() ||
+		r.SrcPort != 0 && r.SrcPort != p.src.Port() || r.DstPort != 0 && r.DstPort != p.dst.Port() ||
+		r.MinSize != 0 && p.size < r.MinSize || r.MaxSize != 0 && p.size > r.MaxSize ||
+		r.Flow != "" && r.Flow != p.flow.name || r.Conn != 0 && r.Conn != p.flow.nth ||
+		r.After > now ||
+		r.Established && !(p.flow.openedAt >= 0 && p.flow.openedAt <= f.since) ||
+		r.New && p.flow.openedAt >= 0 && p.flow.openedAt <= f.since {
+		return false
+	}
+	if r.Match != nil && !r.Match(p.view(now)) {
+		return false
+	}
+	f.matched++
+	if r.First > 0 && (f.matched < r.First || f.matched > r.Last) {
+		return false
+	}
+	if r.Every > 0 && f.matched%r.Every != 0 {
+		return false
+	}
+	return true
+}
+
+// undo takes f out of force. It runs under the lock.
+func (n *Network) undo(f *Fault) {
+	if f.undone {
+		return
+	}
+	f.undone = true
+	for i, g := range n.rules {
+		if g == f {
+			n.rules = append(n.rules[:i:i], n.rules[i+1:]...)
+			break
+		}
+	}
+	for _, p := range f.inPipes {
+		p.remove(f)
+	}
+	n.noteLocked(Event{Why: "undo " + f.name})
+	now := n.sched.Now()
+	for _, p := range f.held {
+		n.schedule(p, now)
+	}
+	f.held = nil
+}

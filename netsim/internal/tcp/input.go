@@ -1,0 +1,326 @@
+package tcp
+
+import (
+	"syscall"
+	"time"
+)
+
+// Input takes a segment from the peer and frees it.
+func (e *Endpoint) Input(now time.Duration, s *Segment) {
+	defer s.Free()
+	switch e.state {
+	case Closed:
+		return
+	case SynSent:
+		e.inputSynSent(now, s)
+		return
+	case TimeWaiting:
+		if s.Flags&RST != 0 {
+			e.die()
+		} else if s.Flags&FIN != 0 {
+			e.closeAt = now + TimeWait
+			e.ack(now)
+		}
+		return
+	}
+	if s.Flags&RST != 0 {
+		e.inputReset(s)
+		return
+	}
+	e.heardAt, e.probes = now, 0
+	if s.Flags&SYN != 0 {
+		if e.state == SynReceived {
+			e.sendSYN(now) // it did not hear our answer
+		} else {
+			e.ack(now) // our acknowledgement was lost
+		}
+		return
+	}
+	if e.state == SynReceived {
+		if s.Ack < 1 {
+			return
+		}
+		e.inputAck(now, s)
+		e.open(now)
+	} else {
+		e.inputAck(now, s)
+	}
+	if e.state == Established {
+		e.inputData(now, s)
+	}
+	e.Output(now)
+}
+
+func (e *Endpoint) inputSynSent(now time.Duration, s *Segment) {
+	switch {
+	case s.Flags&RST != 0:
+		if s.Flags&ACK != 0 && s.Ack == 1 {
+			e.fail(syscall.ECONNREFUSED)
+		}
+	case s.Flags&SYN != 0:
+		e.rcvNxt = 1
+		e.heardAt = now
+		e.setRight(s.Right)
+		if s.Flags&ACK == 0 { // both ends opened at once
+			e.state = SynReceived
+			e.sendSYN(now)
+			return
+		}
+		e.inputAck(now, s)
+		e.open(now)
+		e.ackNow = true
+		e.Output(now)
+	}
+}
+
+// inputReset follows tcp_reset: what the error is depends on what the peer had
+// said before.
+func (e *Endpoint) inputReset(s *Segment) {
+	if e.state == SynReceived {
+		e.die()
+		return
+	}
+	if s.Seq < e.rcvNxt-1 || s.Seq > e.advertised {
+		return
+	}
+	if e.finReceived && !e.finQueued {
+		e.fail(syscall.EPIPE)
+	} else {
+		e.fail(syscall.ECONNRESET)
+	}
+}
+
+// inputAck takes the acknowledgement and the window of s.
+func (e *Endpoint) inputAck(now time.Duration, s *Segment) {
+	if s.Ack > e.nxt {
+		return
+	}
+	if s.Right > e.right {
+		e.persistAt, e.persisted = never, 0
+	}
+	e.setRight(s.Right)
+	e.stalledAt = never
+	progress := s.Ack > e.una
+	if progress {
+		e.ackedUpTo(now, s.Ack)
+	}
+	if len(s.sack) > 0 {
+		e.markSacked(s.sack)
+	}
+	if e.sacked > 0 || e.reorderAt != never {
+		e.detectLoss(now)
+	}
+	if progress {
+		if e.inFlight() > 0 {
+			e.rtoAt = now + e.rto(e.backoff)
+		} else {
+			e.rtoAt = never
+		}
+	}
+	if e.finAcked() {
+		if e.finReceived {
+			e.finish(now)
+		} else if e.detached && e.closeAt == never {
+			e.closeAt = now + FinTimeout
+		}
+	}
+}
+
+// ackedUpTo takes a cumulative acknowledgement that is news.
+func (e *Endpoint) ackedUpTo(now time.Duration, ack int64) {
+	var sample time.Duration = -1
+	for e.flightHead < len(e.flight) {
+		f := &e.flight[e.flightHead]
+		if f.seq >= ack {
+			break
+		}
+		n := min(f.end, ack) - f.seq
+		if f.sacked {
+			e.sacked -= n
+		} else if f.lost {
+			e.lost -= n
+		}
+		if !f.again && !f.sacked {
+			sample = now - f.sentAt
+		}
+		if !f.sacked {
+			e.rackSeen(f)
+		}
+		if f.end > ack {
+			f.seq = ack
+			break
+		}
+		e.flightHead++
+	}
+	if e.flightHead == len(e.flight) {
+		e.flight, e.flightHead = e.flight[:0], 0
+	} else if e.flightHead > 64 && e.flightHead > len(e.flight)/2 {
+		e.flight = append(e.flight[:0], e.flight[e.flightHead:]...)
+		e.flightHead = 0
+	}
+	if sample >= 0 {
+		e.sampleRTT(sample)
+	}
+	acked := ack - e.una
+	e.una = ack
+	e.backoff = 0
+	e.sendq.acked(e.pool, min(ack, e.end), e.end)
+	if e.recovering && ack >= e.recover {
+		e.recovering = false
+	}
+	if !e.recovering {
+		e.grow(acked)
+	}
+	if space := e.Space(); space >= e.cfg.SendBuffer/3 || space == e.cfg.SendBuffer {
+		e.events |= Writable
+	}
+	if e.Flushed() {
+		e.events |= Writable
+	}
+}
+
+// grow is slow start and congestion avoidance (RFC 5681).
+func (e *Endpoint) grow(acked int64) {
+	mss, _ := e.env.SegmentSize()
+	if e.cwnd < e.ssthresh {
+		e.cwnd += acked
+	} else {
+		e.cwnd += max(1, int64(mss)*acked/e.cwnd)
+	}
+	e.cwnd = min(e.cwnd, maxCongestion)
+}
+
+func (e *Endpoint) sampleRTT(r time.Duration) {
+	e.minRTT = min(e.minRTT, r)
+	if e.srtt == 0 {
+		e.srtt, e.rttvar = max(r, 1), r/2
+		return
+	}
+	d := e.srtt - r
+	if d < 0 {
+		d = -d
+	}
+	e.rttvar += (d - e.rttvar) / 4
+	e.srtt = max(1, e.srtt+(r-e.srtt)/8)
+}
+
+// rto is the retransmission time-out after backoff doublings.
+func (e *Endpoint) rto(backoff int) time.Duration {
+	r := InitialRTO
+	if e.srtt > 0 {
+		r = e.srtt + max(4*e.rttvar, MinRTO)
+	}
+	for range backoff {
+		if r *= 2; r >= MaxRTO {
+			return MaxRTO
+		}
+	}
+	return min(r, MaxRTO)
+}
+
+// inputData takes the payload and the FIN of s.
+func (e *Endpoint) inputData(now time.Duration, s *Segment) {
+	end := s.end()
+	if s.Len == 0 && s.Flags&FIN == 0 {
+		if s.Seq < e.rcvNxt || s.Probe {
+			e.ackNow = true // a probe
+		}
+		return
+	}
+	if end <= e.rcvNxt {
+		e.ackNow = true // known: the acknowledgement was lost
+		return
+	}
+	if e.detached && s.Len > 0 {
+		e.Abort(now) // nobody will read it
+		return
+	}
+	if s.Seq+int64(s.Len) > e.window() {
+		e.ackNow = true // beyond the window
+		return
+	}
+	parts := s.parts
+	if s.Seq < e.rcvNxt {
+		parts = trim(e.pool, parts, int(min(e.rcvNxt-s.Seq, int64(s.Len))))
+		s.Len -= int(min(e.rcvNxt-s.Seq, int64(s.Len)))
+		s.Seq = e.rcvNxt
+	}
+	if s.Seq > e.rcvNxt {
+		e.insertAhead(ahead{seq: s.Seq, n: s.Len, fin: s.Flags&FIN != 0, parts: append([]part(nil), parts...)})
+		s.parts = s.parts[:0]
+		e.ackNow = true
+		return
+	}
+	e.takeInOrder(parts, s.Len, s.Flags&FIN != 0)
+	s.parts = s.parts[:0]
+	for len(e.beyond) > 0 && e.beyond[0].seq <= e.rcvNxt {
+		a := e.beyond[0]
+		e.beyond = e.beyond[1:]
+		e.beyondBytes -= a.n
+		e.ackNow = true
+		skip := int(min(e.rcvNxt-a.seq, int64(a.n)))
+		a.parts = trim(e.pool, a.parts, skip)
+		e.takeInOrder(a.parts, a.n-skip, a.fin)
+	}
+	if len(e.beyond) > 0 {
+		e.ackNow = true
+	}
+	if mss, _ := e.env.SegmentSize(); e.unacked >= 2*mss {
+		e.ackNow = true
+	}
+	if !e.ackNow && !e.ackPending {
+		e.ackPending = true
+		e.delackAt = now + DelayedACK
+	}
+	if e.finReceived && e.finAcked() {
+		e.finish(now)
+	}
+}
+
+// takeInOrder appends bytes to the receive queue, and the FIN behind them.
+func (e *Endpoint) takeInOrder(parts []part, n int, fin bool) {
+	e.recvq.push(parts)
+	e.rcvNxt += int64(n)
+	e.unacked += n
+	e.events |= Readable
+	if fin && !e.finReceived {
+		e.finReceived = true
+		e.rcvNxt++
+		e.ackNow = true
+	}
+}
+
+// insertAhead keeps a where it belongs; what is there already is not kept twice.
+func (e *Endpoint) insertAhead(a ahead) {
+	i := 0
+	for i < len(e.beyond) && e.beyond[i].seq < a.seq {
+		i++
+	}
+	covered := i > 0 && e.beyond[i-1].seq+int64(e.beyond[i-1].n) >= a.seq+int64(a.n) && !a.fin ||
+		i < len(e.beyond) && e.beyond[i].seq == a.seq && e.beyond[i].n >= a.n && (e.beyond[i].fin || !a.fin)
+	if covered {
+		for _, p := range a.parts {
+			e.pool.release(p.c)
+		}
+		return
+	}
+	e.beyond = append(e.beyond, ahead{})
+	copy(e.beyond[i+1:], e.beyond[i:])
+	e.beyond[i] = a
+	e.beyondBytes += a.n
+}
+
+// finish is the end of both directions.
+func (e *Endpoint) finish(now time.Duration) {
+	if e.ackNow {
+		e.ack(now)
+	}
+	if e.activeClose {
+		e.state = TimeWaiting
+		e.events |= Readable | Writable
+		e.rtoAt, e.reorderAt, e.persistAt, e.delackAt = never, never, never, never
+		e.closeAt = now + TimeWait
+		return
+	}
+	e.die()
+}

@@ -1,0 +1,152 @@
+package tcp
+
+import "time"
+
+// window is the right edge that this end could advertise now.
+func (e *Endpoint) window() int64 {
+	return max(e.advertised, e.rcvNxt+int64(max(0, e.cfg.RecvBuffer-e.recvq.n-e.beyondBytes)))
+}
+
+// stamp puts the acknowledgement and the window on s.
+func (e *Endpoint) stamp(s *Segment) {
+	e.advertised = e.window()
+	s.Flags |= ACK
+	s.Ack, s.Right = e.rcvNxt, e.advertised
+	for _, a := range e.beyond {
+		end := a.seq + int64(a.n)
+		if a.fin {
+			end++
+		}
+		if n := len(s.sack); n > 0 && s.sack[n-1].To >= a.seq {
+			s.sack[n-1].To = max(s.sack[n-1].To, end)
+		} else if n < maxSackRanges {
+			s.sack = append(s.sack, Range{a.seq, end})
+		} else {
+			break
+		}
+	}
+	e.ackNow, e.ackPending, e.delackAt, e.unacked = false, false, never, 0
+}
+
+// ack sends an acknowledgement and nothing else.
+func (e *Endpoint) ack(now time.Duration) {
+	s := e.pool.NewSegment()
+	s.Seq = e.nxt
+	e.stamp(s)
+	e.env.Emit(now, s)
+}
+
+// UpdateWindow tells the peer that there is room again.
+func (e *Endpoint) UpdateWindow(now time.Duration) {
+	if e.WantsWindowUpdate() {
+		e.ack(now)
+	}
+}
+
+// probe sends what the peer must answer: a number it has had already.
+func (e *Endpoint) probe(now time.Duration) {
+	s := e.pool.NewSegment()
+	s.Seq = e.una - 1
+	s.Probe = true
+	e.stamp(s)
+	e.env.Emit(now, s)
+}
+
+// inFlight is how many numbers are on the way, as far as this end can tell.
+func (e *Endpoint) inFlight() int64 { return e.nxt - e.una - e.sacked - e.lost }
+
+// Output sends what may be sent: lost segments again, then new ones, then an
+// acknowledgement that is due.
+func (e *Endpoint) Output(now time.Duration) {
+	if e.state == Established {
+		mss, burst := e.env.SegmentSize()
+		if e.lost > 0 {
+			e.retransmit(now, burst)
+		}
+		if e.lost == 0 {
+			e.sendNew(now, int64(mss), int64(burst))
+		}
+		e.armPersist(now)
+	}
+	if e.ackNow && (e.state == Established || e.state == TimeWaiting) {
+		e.ack(now)
+	}
+}
+
+func (e *Endpoint) retransmit(now time.Duration, burst int) {
+	for i := e.flightHead; i < len(e.flight); i++ {
+		f := &e.flight[i]
+		if !f.lost {
+			continue
+		}
+		if n := e.inFlight(); n > 0 && n+(f.end-f.seq) > e.cwnd {
+			return
+		}
+		data := f.end - f.seq
+		if f.fin {
+			data--
+		}
+		if data > int64(burst) { // the path takes less than when this was sent
+			rest := *f
+			rest.seq = f.seq + int64(burst)
+			f.end, f.fin = rest.seq, false
+			e.flight = append(e.flight, inflight{})
+			copy(e.flight[i+2:], e.flight[i+1:])
+			e.flight[i+1] = rest
+			f = &e.flight[i]
+		}
+		f.lost, f.again, f.sentAt = false, true, now
+		e.lost -= f.end - f.seq
+		e.emitData(now, f)
+	}
+}
+
+func (e *Endpoint) sendNew(now time.Duration, mss, burst int64) {
+	for e.nxt < e.sendable() {
+		avail := max(0, e.end-e.nxt)
+		room := min(e.right-e.nxt, e.cwnd-e.inFlight())
+		n := min(avail, burst, room)
+		if n < avail && n < mss && avail > 0 {
+			// Part of a segment only: wait for more room, unless nothing is in
+			// flight that would bring it and the window is never going to be larger.
+			if n <= 0 || e.inFlight() > 0 || n < min(mss, e.maxWindow/2) {
+				return
+			}
+		}
+		fin := e.finQueued && n == avail
+		if !fin && n < mss && !e.NoDelay && e.inFlight() > 0 {
+			return // Nagle
+		}
+		f := inflight{seq: e.nxt, end: e.nxt + n, firstAt: now, sentAt: now, fin: fin}
+		if fin {
+			f.end++
+			e.activeClose = !e.finReceived
+		}
+		e.nxt = f.end
+		e.flight = append(e.flight, f)
+		e.emitData(now, &f)
+	}
+}
+
+func (e *Endpoint) emitData(now time.Duration, f *inflight) {
+	s := e.pool.NewSegment()
+	s.Seq, s.Len, s.Again = f.seq, int(f.end-f.seq), f.again
+	if f.fin {
+		s.Flags |= FIN
+		s.Len--
+	}
+	s.parts = e.sendq.slice(s.parts, f.seq, s.Len)
+	e.stamp(s)
+	if e.rtoAt == never {
+		e.rtoAt = now + e.rto(e.backoff)
+	}
+	e.env.Emit(now, s)
+}
+
+// armPersist starts the window probes when there is something to send, no room
+// for it at the peer and nothing in flight whose acknowledgement could tell.
+func (e *Endpoint) armPersist(now time.Duration) {
+	if e.nxt < e.end && e.nxt == e.una && e.persistAt == never {
+		e.persistAt = now + e.rto(e.persisted)
+	}
+}

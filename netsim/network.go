@@ -1,0 +1,246 @@
+package netsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-5a7f77c4/deadair/clock"
+	"github.com/seed-5a7f77c4/deadair/netsim/internal/tcp"
+)
+
+var (
+	errContextDeadline = context.DeadlineExceeded
+	errContextCanceled = context.Canceled
+)
+
+// A Network is a simulated network: hosts, and what lies between them. Make one
+// with [Run], or with [New] where there is no bubble to make. Its methods may
+// be called from any goroutine of the bubble that it was made in.
+//
+// Mistakes in building it (a name taken twice, a negative delay) panic with an
+// error that names the call and the value; [Run] turns that into a failed test.
+type Network struct {
+	opts   options
+	sched  *clock.Scheduler
+	bubble bool
+
+	mu     sync.Mutex
+	closed bool
+	pool   tcp.Pool
+	hosts  map[string]*Host
+	order  []*Host
+	owners map[place]*Interface
+	past   map[netip.Addr]bool // addresses that somebody has or had, or that are dark
+	names  map[string][]*Host
+	paths  map[[2]*Host]*Path
+	next   int // for addresses that are assigned
+	rules  []*Fault
+	faults []*Fault // all that were ever applied, for the question which never bit
+	flows  map[flowKey]int
+	trace  *Trace
+	idle   *packet // free list
+	boxes  bool    // a flow table is in place somewhere
+}
+
+// place is where an address means something: private ones only in their zone.
+type place struct {
+	zone string
+	addr netip.Addr
+}
+
+// New makes a network outside a bubble's [Run]: in real time, or inside a
+// bubble that somebody else made. Close it.
+func New(opts ...Option) *Network {
+	o := defaultOptions()
+	for _, opt := range opts {
+		opt(&o)
+	}
+	n := &Network{
+		opts:   o,
+		sched:  clock.NewScheduler(),
+		bubble: clock.InBubble(),
+		hosts:  map[string]*Host{},
+		owners: map[place]*Interface{},
+		past:   map[netip.Addr]bool{},
+		names:  map[string][]*Host{},
+		paths:  map[[2]*Host]*Path{},
+		flows:  map[flowKey]int{},
+	}
+	n.trace = newTrace(n, &n.opts)
+	return n
+}
+
+// Seed is what all of the network's randomness comes from.
+func (n *Network) Seed() uint64 { return n.opts.seed }
+
+// Now is the time since the network was made; the times of the trace count
+// likewise.
+func (n *Network) Now() time.Duration { return n.sched.Now() }
+
+// Trace is what has happened so far.
+func (n *Network) Trace() *Trace { return n.trace }
+
+// Notef writes a line of one's own into the trace.
+func (n *Network) Notef(format string, args ...any) {
+	n.note(Event{Why: fmt.Sprintf(format, args...)})
+}
+
+// Kinds of events, in the order in which they happen within one name and
+// instant.
+const (
+	kindNote uint8 = iota
+	kindStart
+	kindTransmit
+	kindArrive
+	kindTimer
+	kindDeadline
+)
+
+// note puts e into the trace by an event of its own, since what several
+// goroutines do in one instant has no other order.
+func (n *Network) note(e Event) {
+	name := "!" + e.From + " " + e.To + " " + e.Why
+	n.at(name, kindNote, n.sched.Now(), func(now time.Duration) bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		e.At, e.Sent, e.Fate = now, now, Note
+		n.trace.add(e)
+		return false
+	})
+}
+
+// at schedules a function.
+func (n *Network) at(name string, kind uint8, when time.Duration, f func(now time.Duration) bool) *clock.Event {
+	e := &clock.Event{Key: clock.Key{Name: name, Kind: kind}, Handler: clock.HandlerFunc(f)}
+	n.sched.Schedule(e, when)
+	return e
+}
+
+// Go starts f in a goroutine. All that are started so begin one per instant, in
+// the order of their names: a hundred clients that a loop starts dial in order.
+// The name also shows in the trace.
+func (n *Network) Go(name string, f func()) {
+	n.mustBeOpen("Go", name)
+	n.at("go "+name, kindStart, n.sched.Now(), func(now time.Duration) bool {
+		go f()
+		return true
+	})
+}
+
+// After calls f, in a goroutine of its own, when d has passed. It is for
+// scripts: "at 20 s, cut the link".
+func (n *Network) After(d time.Duration, name string, f func()) {
+	n.mustBeOpen("After", name)
+	if d < 0 {
+		panic(fmt.Errorf("netsim: Network.After(%v, %q): the time is negative", d, name))
+	}
+	n.at("go "+name, kindStart, n.sched.Now()+d, func(now time.Duration) bool {
+		go f()
+		return true
+	})
+}
+
+func (n *Network) mustBeOpen(call string, what any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		panic(fmt.Errorf("netsim: Network.%s(%v): the network is closed", call, what))
+	}
+}
+
+// Host makes a host. Without options it has one interface, up, with an address
+// from 198.18.0.0/15 (the range of RFC 2544, which nobody owns), and reaches
+// every other host.
+func (n *Network) Host(name string, opts ...HostOption) *Host {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		panic(fmt.Errorf("netsim: Network.Host(%q): the network is closed", name))
+	}
+	if name == "" || strings.ContainsAny(name, " :>#!/") {
+		panic(fmt.Errorf("netsim: Network.Host(%q): a name is a host name, without spaces or any of : > # ! /", name))
+	}
+	if n.hosts[name] != nil {
+		panic(fmt.Errorf("netsim: Network.Host(%q): there is a host of that name", name))
+	}
+	if len(n.names[name]) > 0 {
+		panic(fmt.Errorf("netsim: Network.Host(%q): there is an alias of that name", name))
+	}
+	h := newHost(n, name)
+	for _, opt := range opts {
+		opt(h)
+	}
+	h.settle()
+	n.hosts[name] = h
+	n.order = append(n.order, h)
+	return h
+}
+
+// Lookup gives the host of that name, nil when there is none.
+func (n *Network) Lookup(name string) *Host {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.hosts[name]
+}
+
+// Hosts gives all hosts in the order in which they were made.
+func (n *Network) Hosts() []*Host {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.order)
+}
+
+// Alias makes name resolve to the addresses of hosts, in that order.
+func (n *Network) Alias(name string, hosts ...*Host) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.hosts[name] != nil || name == "" || len(hosts) == 0 || slices.Contains(hosts, nil) {
+		panic(fmt.Errorf("netsim: Network.Alias(%q, %v): the name is taken or empty, or a host is missing", name, hosts))
+	}
+	n.names[name] = slices.Clone(hosts)
+}
+
+// Dark declares addresses that nobody answers for: packets to them vanish, as
+// those to a machine that is switched off. Dialling an address that is neither
+// a host's nor dark is taken for a mistake and fails at once.
+func (n *Network) Dark(addrs ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range addrs {
+		a, err := netip.ParseAddr(s)
+		if err != nil {
+			panic(fmt.Errorf("netsim: Network.Dark(%q): %w", s, err))
+		}
+		n.past[a.Unmap()] = true
+	}
+}
+
+// Close ends everything: connections and listeners return net.ErrClosed, names
+// resolve no more, no packet moves. It reports the faults that never bit, as
+// one error. Closing twice does nothing.
+func (n *Network) Close() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil
+	}
+	n.closed = true
+	for _, h := range n.order {
+		h.abandon()
+	}
+	var errs []error
+	for _, f := range n.faults {
+		if f.hits == 0 && !f.mayMiss {
+			errs = append(errs, fmt.Errorf("netsim: %s never bit: nothing matched it (MayMiss says that this is fine)", f.name))
+		}
+	}
+	n.mu.Unlock()
+	n.sched.Close()
+	return errors.Join(errs...)
+}

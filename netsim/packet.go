@@ -1,0 +1,374 @@
+package netsim
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/seed-5a7f77c4/deadair/clock"
+	"github.com/seed-5a7f77c4/deadair/netsim/internal/tcp"
+)
+
+// Header sizes in bytes, without options.
+const (
+	ipv4Header = 20
+	ipv6Header = 40
+	tcpHeader  = 20
+	udpHeader  = 8
+)
+
+func headers(proto Proto, a netip.Addr) int {
+	n := ipv4Header
+	if a.Is6() {
+		n = ipv6Header
+	}
+	if proto == TCP {
+		return n + tcpHeader
+	}
+	return n + udpHeader
+}
+
+// flow is what the packets of one connection have in common.
+type flow struct {
+	name     string
+	nth      int
+	openedAt time.Duration // -1 until it is established
+	firstAt  time.Duration
+}
+
+// flowKey counts connections.
+type flowKey struct {
+	from, to string
+	proto    Proto
+	port     uint16
+}
+
+// packet is one packet on its way. It belongs to the event queue while it
+// travels and to a free list otherwise.
+type packet struct {
+	event    clock.Event
+	n        *Network
+	seg      *tcp.Segment // TCP
+	data     []byte       // UDP
+	about    netip.AddrPort
+	src, dst netip.AddrPort
+	from, to *Host
+	out, in  *Interface
+	flow     *flow
+	proto    Proto
+	kind     Kind
+	size     int
+	sent     time.Duration
+	cuts     uint64
+	damaged  bool
+	copied   bool
+	next     *packet
+}
+
+func (n *Network) newPacket() *packet {
+	p := n.idle
+	if p == nil {
+		p = &packet{n: n}
+		p.event.Handler = p
+		return p
+	}
+	n.idle = p.next
+	p.next = nil
+	return p
+}
+
+func (n *Network) freePacket(p *packet) {
+	if p.seg != nil {
+		p.seg.Free()
+	}
+	*p = packet{n: n, event: clock.Event{Handler: p}, next: n.idle}
+	n.idle = p
+}
+
+func (p *packet) clone() *packet {
+	c := p.n.newPacket()
+	e := c.event
+	*c = *p
+	c.event = e
+	c.event.Key = p.event.Key
+	c.copied = true
+	if p.seg != nil {
+		c.seg = p.seg.Clone()
+	}
+	c.data = append([]byte(nil), p.data...)
+	return c
+}
+
+// pipes are what the packet goes through.
+func (p *packet) pipes() [3]*pipe {
+	var ps [3]*pipe
+	if p.out != nil && p.out != p.in {
+		ps[0] = p.out.up
+	}
+	if p.to != nil {
+		ps[1] = &p.n.path(p.from, p.to).pipe
+	}
+	if p.in != nil && p.out != p.in {
+		ps[2] = p.in.down
+	}
+	return ps
+}
+
+func segmentKind(s *tcp.Segment) Kind {
+	switch {
+	case s.Flags&tcp.RST != 0:
+		return RST
+	case s.Flags&tcp.SYN != 0 && s.Flags&tcp.ACK != 0:
+		return SYNACK
+	case s.Flags&tcp.SYN != 0:
+		return SYN
+	}
+	var k Kind
+	if s.Len > 0 {
+		k |= Data
+	}
+	if s.Flags&tcp.FIN != 0 {
+		k |= FIN
+	}
+	if k == 0 {
+		k = ACK
+	}
+	return k
+}
+
+// view is the packet as rules see it.
+func (p *packet) view(now time.Duration) Packet {
+	e := p.line()
+	e.At = now
+	if p.seg != nil {
+		e.Payload = p.seg.AppendPayload(nil)
+	} else {
+		e.Payload = p.data
+	}
+	return Packet{From: p.from, To: p.to, Event: e, Conn: p.flow.nth, Age: now - p.flow.firstAt}
+}
+
+// line is the packet as the trace has it.
+func (p *packet) line() Event {
+	e := Event{
+		Sent: p.sent, From: p.from.name, Src: p.src, Dst: p.dst, Proto: p.proto, Kind: p.kind,
+		Flow: p.flow.name, Len: len(p.data), Size: p.size, Copy: p.copied,
+	}
+	if p.to != nil {
+		e.To = p.to.name
+	} else {
+		e.To = p.dst.Addr().String()
+	}
+	if s := p.seg; s != nil {
+		e.Seq, e.Ack, e.Right, e.Len, e.Again, e.Probe = s.Seq, s.Ack, s.Right, s.Len, s.Again, s.Probe
+	}
+	return e
+}
+
+// record writes down what became of p.
+func (n *Network) record(now time.Duration, p *packet, fate Fate, why string) {
+	e := p.line()
+	e.At, e.Fate, e.Why = now, fate, why
+	if n.opts.payloads > 0 {
+		if p.seg != nil {
+			e.Payload = p.seg.AppendPayload(nil)
+		} else {
+			e.Payload = append([]byte(nil), p.data...)
+		}
+		e.Payload = e.Payload[:min(len(e.Payload), n.opts.payloads)]
+	}
+	n.trace.add(e)
+}
+
+func (n *Network) lose(now time.Duration, p *packet, why string) {
+	n.record(now, p, Dropped, why)
+	n.freePacket(p)
+}
+
+// send judges a packet and puts it on its way. It runs in an event, under the
+// lock, and owns p.
+func (n *Network) send(now time.Duration, p *packet) {
+	p.sent = now
+	p.event.Key = clock.Key{Name: p.flow.name, Kind: kindArrive}
+	if p.flow.firstAt < 0 {
+		p.flow.firstAt = now
+	}
+	if p.out != nil && !p.out.working() {
+		n.lose(now, p, "interface down")
+		return
+	}
+	if p.to == nil {
+		n.lose(now, p, "nobody there")
+		return
+	}
+	var delay time.Duration
+	copies := 0
+	apply := func(f *Fault) (done bool) {
+		f.hits++
+		v := &f.rule.Verdict
+		delay += v.Delay
+		copies += v.Duplicate
+		p.damaged = p.damaged || v.Corrupt
+		switch v.Action {
+		case Drop:
+			n.lose(now, p, f.why("dropped"))
+			return true
+		case Reject:
+			n.reject(now, p, f.why("rejected"))
+			return true
+		case Hold:
+			f.held = append(f.held, p)
+			return true
+		}
+		return false
+	}
+	for _, f := range n.rules {
+		if f.matches(now, p) && apply(f) {
+			return
+		}
+	}
+	pipes := p.pipes()
+	for _, w := range pipes {
+		if w == nil {
+			continue
+		}
+		p.cuts += w.cuts
+		for _, f := range w.faults {
+			if (f.rule.Kind == 0 || f.rule.Kind&p.kind != 0) && apply(f) {
+				return
+			}
+		}
+		if w.table != nil && !w.table.pass(n, now, p) {
+			return
+		}
+		if w.weather == nil {
+			delay += w.conditions.Latency
+			continue
+		}
+		fate := w.weather.judge(now+delay, p.size)
+		if fate.Drop != notDropped {
+			n.lose(now, p, fate.Drop.String())
+			return
+		}
+		if fate.Corrupt {
+			p.corrupt(fate.CorruptBit)
+		}
+		if fate.Dup {
+			n.schedule(p.clone(), now+delay+fate.DupDelay)
+		}
+		delay += fate.Delay
+	}
+	for range copies {
+		n.schedule(p.clone(), now+delay)
+	}
+	n.schedule(p, now+delay)
+}
+
+func (f *Fault) why(otherwise string) string {
+	if f.rule.Verdict.Why != "" {
+		return f.rule.Verdict.Why
+	}
+	return otherwise + " by " + f.name
+}
+
+// corrupt inverts one bit. A segment is not touched: its checksum fails.
+func (p *packet) corrupt(bit uint64) {
+	p.damaged = true
+	if len(p.data) > 0 {
+		bit %= uint64(len(p.data)) * 8
+		p.data[bit/8] ^= 1 << (bit % 8)
+	}
+}
+
+// schedule lets p arrive at a time.
+func (n *Network) schedule(p *packet, at time.Duration) { n.sched.Schedule(&p.event, at) }
+
+// Fire is the arrival.
+func (p *packet) Fire(now time.Duration) (woke bool) {
+	n := p.n
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return false
+	}
+	var cuts uint64
+	for _, w := range p.pipes() {
+		if w == nil {
+			continue
+		}
+		cuts += w.cuts
+		for _, f := range w.faults {
+			if holds(f) {
+				f.hits++
+				f.held = append(f.held, p)
+				return false
+			}
+		}
+		if w.lastCut != nil && w.lastCut.since >= p.sent && p.cuts < cuts {
+			w.lastCut.hits++
+		}
+	}
+	h := p.to
+	switch {
+	case cuts != p.cuts:
+		n.lose(now, p, "cut on its way")
+	case h.crashed:
+		n.lose(now, p, "host down")
+	case h.paused:
+		h.asleep = append(h.asleep, p)
+	case p.in != nil && !(p.in.working() && p.in.has(p.dst.Addr())):
+		n.lose(now, p, "interface down")
+	case p.proto == TCP && p.damaged:
+		n.lose(now, p, "bad checksum")
+	case p.proto == TCP:
+		return h.inputSegment(now, p)
+	default:
+		return h.inputDatagram(now, p)
+	}
+	return false
+}
+
+// reject answers p for its destination and loses it.
+func (n *Network) reject(now time.Duration, p *packet, why string) {
+	delay := n.roundTrip(p.from, p.to)
+	var back *packet
+	if p.proto == TCP {
+		if p.kind&RST == 0 {
+			back = n.resetFor(p)
+		}
+	} else if p.proto == UDP {
+		back = n.unreachable(p)
+	}
+	n.lose(now, p, why)
+	if back != nil {
+		back.sent = now
+		back.event.Key = clock.Key{Name: back.flow.name, Kind: kindArrive}
+		for _, w := range back.pipes() {
+			if w != nil {
+				back.cuts += w.cuts
+			}
+		}
+		n.schedule(back, now+delay)
+	}
+}
+
+// answer makes an empty packet that goes back where p came from.
+func (n *Network) answer(p *packet) *packet {
+	b := n.newPacket()
+	b.src, b.dst, b.from, b.to, b.out, b.in = p.dst, p.src, p.to, p.from, p.in, p.out
+	b.flow = p.flow
+	return b
+}
+
+// resetFor makes the RST that answers a segment nobody wants.
+func (n *Network) resetFor(p *packet) *packet {
+	b := n.answer(p)
+	s := n.pool.NewSegment()
+	s.Flags = tcp.RST | tcp.ACK
+	s.Seq = p.seg.Ack
+	s.Ack = p.seg.Seq + int64(p.seg.Len)
+	if p.seg.Flags&(tcp.SYN|tcp.FIN) != 0 {
+		s.Ack++
+	}
+	b.seg, b.proto, b.kind, b.size = s, TCP, RST, headers(TCP, p.src.Addr())
+	return b
+}
