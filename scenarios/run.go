@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -109,12 +110,16 @@ func Run[S any](t *testing.T, sc Scenario[S], subject S, opts ...Option) Outcome
 	network = append(network, netsim.Seed(c.seed), netsim.Clock(clock.Budget(budget)))
 	p := &Play{Seed: c.seed, figures: map[string]any{}}
 	began := time.Now()
+	// Atomic, because a bubble whose time stands still is left behind with the story in it.
+	var trace atomic.Pointer[netsim.Trace]
+	var virtual atomic.Int64
 	err := netsim.Bubble(t, func(t *testing.T, n *netsim.Network) {
 		p.t, p.Net, p.start = t, n, time.Now()
-		o.Trace = n.Trace()
-		defer func() { o.Virtual = p.Elapsed() }()
+		trace.Store(n.Trace())
+		defer func() { virtual.Store(int64(p.Elapsed())) }()
 		sc.Play(p, subject)
 	}, network...)
+	o.Trace, o.Virtual = trace.Load(), time.Duration(virtual.Load())
 	o.Real = time.Since(began)
 	p.mu.Lock()
 	defer p.mu.Unlock()
