@@ -123,7 +123,7 @@ func (d *Dialer) resolve(ctx context.Context, family int, host string) ([]netip.
 			n.mu.Unlock()
 		}
 		if resolver != nil {
-			if addrs, err = resolver.LookupNetIP(ctx, "ip", host); err != nil {
+			if addrs, err = ask(ctx, resolver, family, host); err != nil {
 				return nil, err
 			}
 		} else if addrs = n.lookup(host); len(addrs) == 0 {
@@ -155,6 +155,43 @@ func (d *Dialer) resolve(ctx context.Context, family int, host string) ([]netip.
 		return nil, &net.AddrError{Err: "no suitable address", Addr: host}
 	}
 	return sorted, nil
+}
+
+// ask looks up both families at once, as net.Dialer does, but each by itself:
+// asked for both, the resolver would sort the answers by what sockets of the
+// real machine can reach.
+func ask(ctx context.Context, r *net.Resolver, family int, name string) ([]netip.Addr, error) {
+	type answer struct {
+		addrs []netip.Addr
+		err   error
+	}
+	answers := make(map[string]chan answer)
+	for _, network := range []string{"ip6", "ip4"} {
+		if family != 0 && network != fmt.Sprintf("ip%d", family) {
+			continue
+		}
+		c := make(chan answer, 1)
+		answers[network] = c
+		go func() {
+			addrs, err := r.LookupNetIP(ctx, network, name)
+			c <- answer{addrs, err}
+		}()
+	}
+	var addrs []netip.Addr
+	var failed error
+	for _, network := range []string{"ip6", "ip4"} {
+		if c := answers[network]; c != nil {
+			a := <-c
+			addrs = append(addrs, a.addrs...)
+			if a.err != nil {
+				failed = a.err
+			}
+		}
+	}
+	if len(addrs) > 0 {
+		return addrs, nil
+	}
+	return nil, failed
 }
 
 func (h *Host) hasFamily(family int) bool {

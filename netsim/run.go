@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-5a7f77c4/deadair/clock"
+	"github.com/seed-5a7f77c4/deadair/netsim/dnsserver"
 )
 
 // Run calls f with a new network inside a bubble, in which plain package time is
@@ -21,6 +22,7 @@ func Run(t *testing.T, f func(t *testing.T, n *Network), opts ...Option) {
 	t.Helper()
 	o := configure(opts)
 	defer o.pin()()
+	dnsserver.Prime()
 	clock.Run(t, func(t *testing.T) {
 		n := New(opts...)
 		t.Cleanup(func() {
@@ -41,6 +43,7 @@ func Bubble(t *testing.T, f func(t *testing.T, n *Network), opts ...Option) erro
 	t.Helper()
 	o := configure(opts)
 	defer o.pin()()
+	dnsserver.Prime()
 	var missed error
 	err := clock.Bubble(t, func(t *testing.T) {
 		n := New(opts...)

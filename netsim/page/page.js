@@ -109,11 +109,12 @@
   const ROW = 19, FOLD = 46;
   const layout = gs => {
     const points = [];
-    gs.forEach(g => {
-      points.push({ t: g.first.sent, g, leaves: true });
-      if (g.first.fate === "delivered") points.push({ t: g.last.at, g, leaves: false });
+    gs.forEach((g, i) => {
+      points.push({ t: g.first.sent, g, i, leaves: true });
+      if (g.first.fate === "delivered") points.push({ t: g.last.at, g, i, leaves: false });
     });
-    points.sort((a, b) => a.t - b.t || (a.leaves ? 1 : 0) - (b.leaves ? 1 : 0));
+    // In one instant: first what was sent earlier, so that an answer leaves after the question has arrived.
+    points.sort((a, b) => a.t - b.t || a.i - b.i || (a.leaves ? -1 : 1));
     const gaps = points.slice(1).map((p, i) => p.t - points[i].t).filter(d => d > 0).sort((a, b) => a - b);
     const usual = gaps.length ? gaps[Math.floor(gaps.length * 0.75)] : 0;
     const folded = d => d >= 5e4 && d > 6 * usual;
@@ -150,6 +151,7 @@
     }
     $("heads").replaceChildren(head);
 
+    placed = [];
     const svg = el("svg", { width, height });
     for (const t of ticks) {
       svg.append(el("line", { class: "tick", x1: LEFT - 6, x2: width - 20, y1: t.y, y2: t.y }));
@@ -202,9 +204,9 @@
       const tip = (a, r) => `${x2 - r * Math.cos(angle + a)},${y2 - r * Math.sin(angle + a)}`;
       out.append(el("path", { d: `M${x2},${y2} L${tip(0.42, 9)} L${tip(-0.42, 9)} Z`, fill: stroke }));
     }
-    const at = lost ? 0.52 : 0.5;
-    const tx = self ? x1 + 64 : x1 + (x2 - x1) * at, ty = y1 + (y2 - y1) * at - 5;
-    const label = el("text", { x: tx, y: ty, "text-anchor": "middle" }, short(g));
+    const words = short(g);
+    const { tx, ty } = self ? { tx: x1 + 64, ty: (y1 + y2) / 2 - 5 } : room(words, x1, y1, x2, y2);
+    const label = el("text", { x: tx, y: ty, "text-anchor": "middle" }, words);
     if (!lost && !rst) label.style.fill = c;
     out.append(label);
     const hit = el("path", { class: "hit", d: path });
@@ -213,6 +215,20 @@
     out.onmousemove = ev => place(ev);
     out.onmouseleave = () => { $("tip").hidden = true; dim(null); };
     return out;
+  };
+
+  // room finds a place on an arrow for its words where no others are.
+  let placed = [];
+  const room = (words, x1, y1, x2, y2) => {
+    const w = words.length * 6.7 / 2 + 3;
+    let best = null;
+    for (const at of [0.5, 0.3, 0.7, 0.4, 0.6, 0.2, 0.8]) {
+      const tx = x1 + (x2 - x1) * at, ty = y1 + (y2 - y1) * at - 5;
+      best ??= { tx, ty, w };
+      if (!placed.some(p => Math.abs(p.ty - ty) < 13 && Math.abs(p.tx - tx) < p.w + w)) { best = { tx, ty, w }; break; }
+    }
+    placed.push(best);
+    return best;
   };
 
   const dim = flow => {

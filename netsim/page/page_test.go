@@ -20,6 +20,8 @@ import (
 func play(t *testing.T) (trace *netsim.Trace) {
 	netsim.Run(t, func(t *testing.T, n *netsim.Network) {
 		app, p1, relay := n.Host("app"), n.Host("p1"), n.Host("relay")
+		n.Link(app, p1).SetConditions(netsim.Conditions{Latency: 10 * time.Millisecond})
+		n.Link(app, relay).SetConditions(netsim.Conditions{Latency: 25 * time.Millisecond})
 		for _, h := range []*netsim.Host{p1, relay} {
 			l, err := h.Listen("tcp", ":443")
 			require.NoError(t, err)
@@ -88,3 +90,44 @@ func TestPageHoldsTheWholeTrace(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(html), 0o644))
 	}
 }
+
+// A name is anything: it must not become part of the page's own language.
+func TestNothingInATraceBreaksThePage(t *testing.T) {
+	const nasty = `</script><script>alert("x")</script><!--`
+	events := made{
+		{From: nasty, To: "b", Fate: netsim.Delivered, Proto: netsim.UDP, Kind: netsim.Datagram, Flow: nasty, Why: nasty},
+		{Fate: netsim.Note, Why: nasty},
+	}
+	html := write(t, page.Page{Title: nasty, Replay: nasty, Failures: []string{nasty}}, events)
+	assert.NotContains(t, html, `<script>alert`)
+	assert.Len(t, eventsIn(t, html), 2)
+	assert.Equal(t, nasty, eventsIn(t, html)[1]["why"])
+	assert.NotRegexp(t, `(src|href)="?https?:`, html, "the page loads nothing")
+}
+
+func TestLimitKeepsTheEnd(t *testing.T) {
+	events := make(made, 10)
+	for i := range events {
+		events[i] = netsim.Event{Fate: netsim.Note, At: time.Duration(i) * time.Second}
+	}
+	html := write(t, page.Page{Limit: 3}, events)
+	shown := eventsIn(t, html)
+	require.Len(t, shown, 3)
+	assert.InDelta(t, 9e6, shown[2]["at"], 0)
+	assert.Contains(t, html, "The first 7 events are not shown.")
+	assert.Empty(t, eventsIn(t, write(t, page.Page{}, made{})), "an empty trace makes a page, too")
+}
+
+func TestErrorsOfWritingComeOut(t *testing.T) {
+	assert.ErrorIs(t, page.Page{}.Write(broken{}, made{}), os.ErrClosed)
+}
+
+type made []netsim.Event
+
+func (m made) Start() time.Time       { return time.Unix(0, 0) }
+func (m made) Events() []netsim.Event { return m }
+func (m made) Hash() string           { return "0" }
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, os.ErrClosed }

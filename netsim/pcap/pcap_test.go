@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,10 +141,6 @@ func TestFileHasWhatWasSent(t *testing.T) {
 	assert.NotNil(t, all[12].Layer(layers.LayerTypeICMPv6))
 	icmp := all[13].Layer(layers.LayerTypeICMPv4).(*layers.ICMPv4)
 	assert.Equal(t, "DestinationUnreachable(Port)", icmp.TypeCode.String())
-
-	if path := os.Getenv("PCAP_FILE"); path != "" { // to look at
-		require.NoError(t, os.WriteFile(path, file.Bytes(), 0o644))
-	}
 }
 
 func TestOneHostSeesWhatItSentAndWhatArrived(t *testing.T) {
@@ -185,6 +182,50 @@ func TestOddEvents(t *testing.T) {
 	require.NoError(t, pcap.Write(&file, odd))
 	all, _, _ := packets(t, file.Bytes())
 	assert.Len(t, all, len(odd))
+}
+
+// A run of the simulator itself: every packet of its trace is in the file, and the bytes of the stream are, too.
+func TestRealRun(t *testing.T) {
+	var file bytes.Buffer
+	sent := 0
+	netsim.Run(t, func(t *testing.T, n *netsim.Network) {
+		app, relay := n.Host("app"), n.Host("relay")
+		l, err := relay.Listen("tcp", ":443")
+		require.NoError(t, err)
+		go func() {
+			if c, err := l.Accept(); err == nil {
+				io.Copy(c, c)
+				c.Close()
+			}
+		}()
+		c, err := app.DialContext(t.Context(), "tcp", "relay:443")
+		require.NoError(t, err)
+		n.Link(app, relay).Cut()
+		time.AfterFunc(time.Second, n.Link(app, relay).Heal)
+		_, err = c.Write([]byte("hello, hello"))
+		require.NoError(t, err)
+		_, err = io.ReadFull(c, make([]byte, 12))
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		time.Sleep(time.Second)
+		_, err = app.DialContext(t.Context(), "tcp", "relay:9")
+		require.Error(t, err)
+		sent = n.Trace().Count(func(e netsim.Event) bool { return e.Fate != netsim.Note })
+		require.NoError(t, pcap.Write(&file, n.Trace()))
+	}, netsim.Payloads(64))
+	all, comments, _ := packets(t, file.Bytes())
+	assert.Len(t, all, sent)
+	assert.Contains(t, strings.Join(comments, "\n"), "lost: ")
+	echoed := 0
+	for _, p := range all {
+		if tcp := p.TransportLayer().(*layers.TCP); string(tcp.Payload) == "hello, hello" {
+			echoed++
+		}
+	}
+	assert.GreaterOrEqual(t, echoed, 3, "sent, sent again, and back")
+	if path := os.Getenv("PCAP_FILE"); path != "" {
+		require.NoError(t, os.WriteFile(path, file.Bytes(), 0o644))
+	}
 }
 
 type broken struct{}

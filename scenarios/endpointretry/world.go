@@ -55,7 +55,6 @@ type Layout struct {
 	Prefix    string // of host names, where a network holds several worlds
 	Providers []Upstream
 	Timeouts  failover.Timeouts
-	Base      func(*http.Transport) // changes to the proxy's way out
 	Config    func(*failover.Config)
 }
 
@@ -78,9 +77,6 @@ func NewWorld(p *scenarios.Play, subject Subject, layout Layout) *World {
 	base := failover.NewBase(w.dial)
 	base.DisableKeepAlives = true // one connection per attempt, so that the network shows the attempts
 	base.Protocols = w.protos
-	if layout.Base != nil {
-		layout.Base(base)
-	}
 	w.config = failover.Config{
 		Policy:   policy(),
 		Timeouts: layout.Timeouts,

@@ -6,6 +6,9 @@ import (
 	"net/http"
 )
 
+// maxTrusted is how much memory a request gets on its word, before its bytes come.
+const maxTrusted = 1 << 20
+
 // replay gives a function that makes the request's body anew for each attempt,
 // and its length (-1: unknown). It takes over the request's own body.
 func replay(req *http.Request, limit int64) (body func() (io.ReadCloser, error), length int64, err error) {
@@ -14,7 +17,8 @@ func replay(req *http.Request, limit int64) (body func() (io.ReadCloser, error),
 		return none, 0, nil
 	}
 	if req.GetBody != nil {
-		return req.GetBody, req.ContentLength, req.Body.Close()
+		req.Body.Close()
+		return req.GetBody, req.ContentLength, nil
 	}
 	defer req.Body.Close()
 	if req.ContentLength > limit {
@@ -22,7 +26,8 @@ func replay(req *http.Request, limit int64) (body func() (io.ReadCloser, error),
 	}
 	var buf bytes.Buffer
 	if req.ContentLength > 0 {
-		buf.Grow(int(req.ContentLength) + bytes.MinRead)
+		// An announced length is taken on trust only so far.
+		buf.Grow(int(min(req.ContentLength, maxTrusted)) + bytes.MinRead)
 	}
 	if _, err := buf.ReadFrom(io.LimitReader(req.Body, limit+1)); err != nil {
 		return nil, 0, &RequestBodyError{Err: err}
