@@ -180,6 +180,7 @@ func TestASocketThatOpensAfterTheEndIsClosed(t *testing.T) {
 		_, err := r.dial(ctx, handshake.DefaultPolicy(), false)
 		require.ErrorContains(t, err, "enough")
 		time.Sleep(time.Second)
+		synctest.Wait()
 		assert.Equal(t, []bool{true}, r.opens)
 		assert.Zero(t, r.open)
 	})
