@@ -17,10 +17,11 @@ import (
 // connection does as long as no fault is active. Deadlines, moved at any time, hold also while a fault blocks; Close
 // ends everything that is blocked with net.ErrClosed.
 type Conn struct {
-	inner  net.Conn
-	age    uint64
-	closed chan struct{}
-	r, w   half
+	inner       net.Conn
+	age         uint64
+	closed      chan struct{}
+	r, w        half
+	read, wrote atomic.Int64 // bytes that the holder was given, and that it got rid of
 
 	mu       sync.Mutex // guards what follows; never held while something blocks
 	pipes    pipeline
@@ -83,6 +84,10 @@ func (c *Conn) LocalAddr() net.Addr { return c.inner.LocalAddr() }
 
 // RemoteAddr is the inner connection's.
 func (c *Conn) RemoteAddr() net.Addr { return c.inner.RemoteAddr() }
+
+// Traffic is the number of bytes that the holder has read and written so far, those included that a fault swallowed on
+// the way out.
+func (c *Conn) Traffic() (read, written int64) { return c.read.Load(), c.wrote.Load() }
 
 // Faults tells how each fault stands, in the order in which bytes meet them.
 func (c *Conn) Faults() []Status {

@@ -257,9 +257,7 @@ func TestCopyLeavesTheKernelWhenASwitchIsThrown(t *testing.T) {
 	require.Equal(t, "before", string(buf[:n]))
 	sw.On()
 	source.Write([]byte("during"))
-	for hole.Bytes() < 6 {
-		time.Sleep(time.Millisecond)
-	}
+	require.Eventually(t, func() bool { return hole.Bytes() == 6 }, 10*time.Second, time.Millisecond)
 	sw.Off()
 	source.Write([]byte("after"))
 	n, err = sink.Read(buf)

@@ -179,9 +179,11 @@ func (k *kernelCopy) free() int64 {
 func (k *kernelCopy) passed(n int64) {
 	if k.from != nil {
 		k.from.skip(&k.from.r, n)
+		k.from.read.Add(n)
 	}
 	if k.to != nil {
 		k.to.skip(&k.to.w, n)
+		k.to.wrote.Add(n)
 	}
 }
 

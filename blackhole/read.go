@@ -8,7 +8,8 @@ import (
 )
 
 // Read reads what the faults let through.
-func (c *Conn) Read(p []byte) (int, error) {
+func (c *Conn) Read(p []byte) (n int, err error) {
+	defer func() { c.read.Add(int64(n)) }()
 	if err := c.enter(&c.r, "read"); err != nil {
 		return 0, err
 	}

@@ -7,12 +7,13 @@ import (
 )
 
 // Write writes p through the faults. It returns when all of p has gone on or vanished.
-func (c *Conn) Write(p []byte) (int, error) {
+func (c *Conn) Write(p []byte) (total int, err error) {
+	defer func() { c.wrote.Add(int64(total)) }()
 	if err := c.enter(&c.w, "write"); err != nil {
 		return 0, err
 	}
 	defer c.w.leave()
-	total, fresh := 0, true
+	fresh := true
 	for {
 		if err := c.stopped(&c.w, "write"); err != nil {
 			return total, err

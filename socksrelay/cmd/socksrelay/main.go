@@ -1,0 +1,200 @@
+// Command socksrelay is a SOCKS5 relay that fails on purpose, for programs in any language. See socksrelay -help.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-5a7f77c4/deadair/socksrelay"
+)
+
+// Exit codes.
+const (
+	exitClean   = 0 // ended by a signal
+	exitFailure = 1 // a listener could not be opened or failed
+	exitUsage   = 2 // wrong flags
+)
+
+const help = `socksrelay: a SOCKS5 relay (CONNECT only) that fails on purpose
+
+  socksrelay -allow '127.0.0.1:*' -hole
+  curl --socks5-hostname 127.0.0.1:1080 http://127.0.0.1:8000/
+
+Faults are JSON objects, given by -fault (repeatable) or sent to the API. A fault has a name, a phase, an effect, and is
+active or not:
+
+  {"name":"slow","phase":"data","effect":"throttle","rate":1000,"on":"down","active":true}
+
+  phase    accept greeting method authentication request dial reply data close
+  effect   swallow stall delay throttle slice truncate corrupt reset close half-close answer
+  on       up (what the client sends), down, both (default)
+  when     afterbytes, afterexchanges, aftertime ("5s"), aftertls: at most one
+  which    destination ("host" or "host:port"), user, nth, chance (0 to 1) with seed
+  figures  size, rate, pause ("100ms"), code (answer: reply code), early (answer: success before the dial)
+
+API (JSON, only on the address of -api; open that address in a browser for the status page):
+
+  curl http://127.0.0.1:1081/api/status
+  curl -H 'Content-Type: application/json' -d '{"name":"hole","active":true}' http://127.0.0.1:1081/api/switch
+  curl -H 'Content-Type: application/json' -d '{"name":"x","phase":"dial","effect":"answer","code":5}' http://127.0.0.1:1081/api/faults
+  curl -X DELETE -H 'Content-Type: application/json' http://127.0.0.1:1081/api/faults?name=x
+
+Exit codes: 0 after SIGINT or SIGTERM, 1 when a listener fails, 2 for wrong flags.
+
+Flags:
+`
+
+type texts []string
+
+func (t *texts) String() string     { return strings.Join(*t, " ") }
+func (t *texts) Set(s string) error { *t = append(*t, s); return nil }
+
+type options struct {
+	listen, api, users string
+	exposed, hole      bool
+	allow, faults      texts
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stderr))
+}
+
+// run is the command without the process: it ends when ctx does and returns the exit code.
+func run(ctx context.Context, args []string, out io.Writer) int {
+	var o options
+	flags := flag.NewFlagSet("socksrelay", flag.ContinueOnError)
+	flags.SetOutput(out)
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:1080", "address of the relay")
+	flags.StringVar(&o.api, "api", "127.0.0.1:1081", "loopback address of API and status page; empty for none")
+	flags.BoolVar(&o.exposed, "expose", false, "allow -listen to be other than loopback")
+	flags.Var(&o.allow, "allow", "destination that may be dialled, host:port with * as wildcard (repeatable); default: 127.0.0.1:*, [[]::1]:*, localhost:*")
+	flags.StringVar(&o.users, "user", "", "name:password that clients must give")
+	flags.BoolVar(&o.hole, "hole", false, "start with the black hole open; it can be closed through the API")
+	flags.Var(&o.faults, "fault", "a fault as JSON (repeatable)")
+	flags.Usage = func() { fmt.Fprint(out, help); flags.PrintDefaults() }
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return exitClean
+	} else if err != nil {
+		return exitUsage
+	}
+	logger := slog.New(slog.NewTextHandler(out, nil))
+	d, err := o.daemon(logger)
+	if err != nil {
+		logger.Error("wrong flags", "error", err)
+		return exitUsage
+	}
+	if err := d.run(ctx, o); err != nil {
+		logger.Error("ended", "error", err)
+		return exitFailure
+	}
+	logger.Info("ended by signal")
+	return exitClean
+}
+
+func (o *options) daemon(logger *slog.Logger) (*daemon, error) {
+	if !isLoopback(o.listen) && !o.exposed {
+		return nil, fmt.Errorf("-listen %s is not a loopback address: add -expose if others are meant to use this relay", o.listen)
+	}
+	if o.api != "" && !isLoopback(o.api) {
+		return nil, fmt.Errorf("-api %s is not a loopback address", o.api)
+	}
+	if o.exposed && !isLoopback(o.listen) {
+		logger.Warn("the relay is open to other machines", "listen", o.listen)
+	}
+	if len(o.allow) == 0 {
+		o.allow = texts{"127.0.0.1:*", "[[]::1]:*", "localhost:*"}
+	}
+	for _, pattern := range o.allow {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return nil, fmt.Errorf("-allow %q: %w", pattern, err)
+		}
+	}
+	config := socksrelay.Config{Dial: new(net.Dialer).DialContext, Logger: logger, Allow: func(destination string) bool {
+		for _, pattern := range o.allow {
+			if ok, _ := path.Match(pattern, destination); ok {
+				return true
+			}
+		}
+		return false
+	}}
+	if o.users != "" {
+		name, password, ok := strings.Cut(o.users, ":")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("-user %q: want name:password", o.users)
+		}
+		config.Valid = func(u, p string) bool { return u == name && p == password }
+	}
+	relay, err := socksrelay.New(config)
+	if err != nil {
+		return nil, err
+	}
+	d := &daemon{relay: relay, log: logger, specs: map[string]*entry{}}
+	specs := []socksrelay.Spec{
+		{Name: "hole", Phase: "data", Effect: "swallow", Active: o.hole},
+		{Name: "stall", Phase: "data", Effect: "stall"},
+	}
+	for _, text := range o.faults {
+		var s socksrelay.Spec
+		if err := decode(strings.NewReader(text), &s); err != nil {
+			return nil, fmt.Errorf("-fault %s: %w", text, err)
+		}
+		specs = append(specs, s)
+	}
+	for _, s := range specs {
+		if err := d.add(s); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// run serves until ctx ends, which is success, or until a listener fails.
+func (d *daemon) run(ctx context.Context, o options) error {
+	l, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return err
+	}
+	d.log.Info("relay", "listen", l.Addr().String())
+	failed := make(chan error, 2)
+	go func() { failed <- d.relay.Serve(l) }()
+	defer d.relay.Close()
+	if o.api != "" {
+		a, err := net.Listen("tcp", o.api)
+		if err != nil {
+			return err
+		}
+		d.log.Info("api", "url", "http://"+a.Addr().String()+"/")
+		server := &http.Server{Handler: d.handler(), ReadHeaderTimeout: 10 * time.Second}
+		go func() { failed <- server.Serve(a) }()
+		defer server.Close()
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-failed:
+		return err
+	}
+}
