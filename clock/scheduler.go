@@ -3,6 +3,7 @@ package clock
 import (
 	"fmt"
 	"sync"
+	"testing/synctest"
 	"time"
 )
 
@@ -10,9 +11,8 @@ import (
 // happens in the order (time, key, sequence), with one armed timer however
 // many events wait.
 //
-// Inside a bubble it runs one event per virtual instant: after an event that
-// woke somebody, the next one happens a nanosecond later at the earliest.
-// Virtual time only moves when every goroutine of the bubble is blocked, so
+// Inside a bubble it runs one event per virtual instant: the next one happens a
+// nanosecond later at the earliest. Virtual time only moves when every goroutine of the bubble is blocked, so
 // each event is digested before the next one happens, whatever the number of
 // processors. That is what makes a run repeatable; a tie costs a nanosecond.
 //
@@ -30,7 +30,7 @@ type Scheduler struct {
 	seq     uint64
 	timer   *time.Timer
 	armed   time.Duration // when the timer goes off; never if idle
-	last    time.Duration // when an event that woke somebody last ran
+	last    time.Duration // when an event last ran
 	running bool
 	closed  bool
 	ran     uint64
@@ -87,7 +87,11 @@ func (s *Scheduler) Epoch() time.Time { return s.epoch }
 func (s *Scheduler) Now() time.Duration { return time.Since(s.epoch) }
 
 // Schedule puts e into the queue for the time at, or moves it there when it is
-// queued already. A time that has passed means as soon as possible. It reports
+// queued already. A time that has passed means as soon as possible. In a bubble
+// an event happens a nanosecond after its time at the earliest: all that is awake
+// comes to rest first, and what it still schedules takes part in the order; and a
+// test that sleeps until a round time and calls synctest.Wait has that instant to
+// itself. It reports
 // whether e was accepted: a closed scheduler takes nothing.
 //
 // An event without a handler or without a key's name is a mistake in the
@@ -104,11 +108,15 @@ func (s *Scheduler) Schedule(e *Event, at time.Duration) bool {
 	if e.index != 0 {
 		s.remove(e)
 	}
+	now := s.Now()
+	if s.bubble {
+		at = max(at, now) + 1
+	}
 	s.seq++
 	e.at, e.seq = at, s.seq
 	s.push(e)
 	if !s.running && e.index == 1 {
-		s.arm(s.Now())
+		s.arm(now)
 	}
 	return true
 }
@@ -161,10 +169,8 @@ func (s *Scheduler) Close() {
 	s.armed = never
 }
 
-// arm sets the timer for the head of the queue. In a bubble that is a
-// nanosecond from now at the earliest, so that all that is awake comes to rest
-// before the event happens and whatever it still schedules takes part in the
-// order.
+// arm sets the timer for the head of the queue, in a bubble a nanosecond from
+// now at the earliest.
 func (s *Scheduler) arm(now time.Duration) {
 	if len(s.queue) == 0 {
 		return // a timer that is still armed finds nothing to do
@@ -194,17 +200,20 @@ func (s *Scheduler) fire() {
 		return
 	}
 	s.running, s.armed = true, never
+	if s.bubble {
+		s.mu.Unlock()
+		rest()
+		s.mu.Lock()
+	}
 	now := s.Now()
 	for len(s.queue) > 0 && s.queue[0].at <= now && !(s.bubble && s.last == now) {
 		e := s.queue[0]
 		s.remove(e)
 		s.ran++
 		s.mu.Unlock()
-		woke := e.Handler.Fire(now)
+		e.Handler.Fire(now)
 		s.mu.Lock()
-		if woke {
-			s.last = now
-		}
+		s.last = now
 		if !s.bubble {
 			now = s.Now()
 		}
@@ -214,6 +223,19 @@ func (s *Scheduler) fire() {
 		s.arm(now)
 	}
 	s.mu.Unlock()
+}
+
+// rest lets everybody come to rest whom a timer of the program woke in this very
+// instant: what the program does in an instant comes before what the network
+// does, always. Somebody else may be in synctest.Wait at the moment; then that
+// one is told when all are at rest, this goroutine too, which therefore sleeps.
+func rest() {
+	defer func() {
+		if recover() != nil {
+			time.Sleep(1)
+		}
+	}()
+	synctest.Wait()
 }
 
 func before(a, b *Event) bool {

@@ -50,22 +50,20 @@ func TestSchedulerRunsInTheOrderOfTimeThenKey(t *testing.T) {
 	})
 }
 
-func TestSchedulerGivesEachWakingEventAnInstantOfItsOwn(t *testing.T) {
+func TestSchedulerGivesEachEventAnInstantOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewScheduler()
 		defer s.Close()
 		var at []time.Duration
 		for i := range 4 {
-			woke := i != 1
 			s.Schedule(&Event{Key: Key{Name: fmt.Sprint(i)}, Handler: HandlerFunc(func(now time.Duration) bool {
 				at = append(at, now)
-				return woke
+				return true
 			})}, time.Second)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		require.Equal(t, []time.Duration{time.Second, time.Second + 1, time.Second + 1, time.Second + 2}, at,
-			"an event that woke nobody shares its instant with the next one, any other does not")
+		require.Equal(t, []time.Duration{time.Second + 1, time.Second + 2, time.Second + 3, time.Second + 4}, at)
 	})
 }
 
@@ -94,6 +92,34 @@ func TestSchedulerOrderDoesNotDependOnWhoCameFirst(t *testing.T) {
 	require.True(t, slices.IsSorted(first))
 	for range 20 {
 		require.Equal(t, first, run())
+	}
+}
+
+// What a program's own timer makes it do in an instant comes before what the
+// network does in that instant, whichever timer the runtime ran first.
+func TestSchedulerLetsTheProgramGoFirst(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			s := NewScheduler()
+			defer s.Close()
+			var mu sync.Mutex
+			var got []string
+			add := func(what string) {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, what)
+			}
+			s.Schedule(&Event{Key: Key{Name: "network"}, Handler: HandlerFunc(func(time.Duration) bool { add("network"); return true })}, time.Second)
+			for range 5 {
+				go func() { time.Sleep(time.Second + 1); add("program") }()
+			}
+			time.Sleep(time.Second)
+			synctest.Wait() // the round instant is the test's
+			time.Sleep(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			require.Equal(t, []string{"program", "program", "program", "program", "program", "network"}, got)
+		})
 	}
 }
 
