@@ -5,11 +5,13 @@ ifdef SEED
 export DEADAIR_SEED := $(SEED)
 endif
 
-# Modules of their own, whose needs the library does not share.
-MODULES := $(patsubst %/go.mod,%,$(wildcard suites/*/go.mod netsim/*/go.mod netsim/*/*/go.mod socksrelay/*/go.mod))
+# Modules of their own, whose needs the library does not share. PROGRAMS also
+# need programs that are not Go: curl and Chromium.
+PROGRAMS := socksrelay/programs
+MODULES := $(filter-out $(PROGRAMS),$(patsubst %/go.mod,%,$(wildcard suites/*/go.mod netsim/*/go.mod netsim/*/*/go.mod socksrelay/*/go.mod)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit modules suites determinism bench lint fuzz
+.PHONY: help demo test unit modules programs suites determinism bench lint fuzz
 
 help: ## show this list
 	@echo "Deadair: network failures, in Go tests, in no time."
@@ -25,6 +27,9 @@ unit: ## the tests of this module, with the race detector
 
 modules: ## the tests of the nested modules: strangers and peers
 	@for m in $(MODULES); do echo "== $$m"; (cd $$m && $(GO) vet ./... && $(GO) test ./...) || exit 1; done
+
+programs: ## the relay with curl and Chromium, which must be installed
+	@for m in $(PROGRAMS); do echo "== $$m"; (cd $$m && $(GO) vet ./... && $(GO) test ./...) || exit 1; done
 
 suites: ## the Ginkgo suites by themselves; FOCUS='P1 broken' picks some
 	$(GO) run github.com/onsi/ginkgo/v2/ginkgo run $(if $(FOCUS),--focus '$(FOCUS)') ./suites/...

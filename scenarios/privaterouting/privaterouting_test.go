@@ -1,0 +1,35 @@
+package privaterouting_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-5a7f77c4/deadair/scenarios"
+	"github.com/seed-5a7f77c4/deadair/scenarios/privaterouting"
+)
+
+func TestStories(t *testing.T) {
+	stories := privaterouting.Stories()
+	require.NoError(t, scenarios.ValidateSet(stories))
+	for _, sc := range stories {
+		t.Run(sc.ID, func(t *testing.T) {
+			for seed := range uint64(20) {
+				o := scenarios.Run(t, sc, privaterouting.Ours(), scenarios.Seed(seed))
+				o.Require(t)
+				if seed < 3 {
+					t.Logf("%v virtual, %v real, %d events, %v", o.Virtual, o.Real, o.Trace.Len(), o.Figures)
+				}
+			}
+		})
+	}
+}
+
+// Every rule is proved by the stories that name its mutant, and by no others.
+func TestMutants(t *testing.T) {
+	m, err := scenarios.Matrix(t, privaterouting.Stories(), privaterouting.Ours(), privaterouting.Mutants(), 2, nil)
+	require.NoError(t, err)
+	m.WriteTo(os.Stdout)
+	require.NoError(t, m.Check())
+}

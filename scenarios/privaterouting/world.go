@@ -1,0 +1,239 @@
+// Package privaterouting is the world of a messaging agent that reaches relays
+// only through forwarding proxies, and its stories, PR-1 and on.
+//
+// The app asks a proxy for a session with a relay (PRXY) and sends commands
+// through it (PFWD); the proxy forwards them (RFWD) and hands back the answers.
+// Everything runs over TLS. Where the story says that a proxy is broken, its way
+// to the relay leads through a SOCKS relay that passes every handshake and then
+// swallows every byte: the connection stays open, and the proxy goes on
+// answering PRXY from memory.
+//
+//	outcome := scenarios.Run(t, privaterouting.Stories()[0], privaterouting.Ours())
+package privaterouting
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"golang.org/x/net/proxy"
+
+	"github.com/seed-5a7f77c4/deadair/blackhole"
+	"github.com/seed-5a7f77c4/deadair/clock"
+	"github.com/seed-5a7f77c4/deadair/netsim"
+	"github.com/seed-5a7f77c4/deadair/scenarios"
+	"github.com/seed-5a7f77c4/deadair/scenarios/privaterouting/ca"
+	"github.com/seed-5a7f77c4/deadair/selection/forward"
+	"github.com/seed-5a7f77c4/deadair/selection/pick"
+	"github.com/seed-5a7f77c4/deadair/socksrelay"
+)
+
+// Latency is what every path of the world takes one way.
+const Latency = 10 * time.Millisecond
+
+// Names of hosts that every world has.
+const (
+	relayName = "r"    // the destination
+	homeName  = "home" // the server at which the app receives
+	socksName = "socks"
+	user      = "ann"
+)
+
+// Setup says what a world is like.
+type Setup struct {
+	// Proxies are the user's proxies. Default: p1 and p2.
+	Proxies []string
+	// Broken are those of them whose way to the relay is swallowed.
+	Broken []string
+	// First is the proxy that the first pick must draw; the later picks stay random.
+	First string
+	// Plain leaves TLS out.
+	Plain bool
+	// Clock is what the app measures with. Default: the system's.
+	Clock clock.Clock
+	// Change changes the user's configuration, if set.
+	Change func(*forward.Config)
+}
+
+// World is who is there, ready to be used.
+type World struct {
+	play    *scenarios.Play
+	setup   Setup
+	subject Subject
+	ca      *ca.Authority
+	hosts   map[string]*netsim.Host
+	servers map[string]*Server
+
+	// Journal is the record of what the actors did and received.
+	Journal *Journal
+	// App is the agent under test.
+	App *App
+	// Contact is the one who talks with the app.
+	Contact *Contact
+}
+
+// NewWorld builds a world in a play. It ends with the play.
+func NewWorld(p *scenarios.Play, subject Subject, s Setup) *World {
+	if len(s.Proxies) == 0 {
+		s.Proxies = []string{"p1", "p2"}
+	}
+	w := &World{
+		play: p, setup: s, subject: subject,
+		hosts: map[string]*netsim.Host{}, servers: map[string]*Server{}, Journal: newJournal(time.Now()),
+	}
+	var err error
+	if w.ca, err = ca.New(1, time.Now()); err != nil {
+		p.Fatal(err)
+	}
+	for _, name := range append([]string{"app", "contact", relayName, homeName, socksName}, s.Proxies...) {
+		w.hosts[name] = p.Net.Host(name)
+	}
+	w.serve(relayName, nil)
+	w.serve(homeName, nil)
+	for _, name := range s.Proxies {
+		dial := w.hosts[name].DialContext
+		for _, broken := range s.Broken {
+			if broken == name {
+				dial = w.throughTheHole(name)
+			}
+		}
+		w.serve(name, dial)
+	}
+	w.App = newApp(w)
+	w.Contact = newContact(w)
+	return w
+}
+
+// serve starts a server on its host.
+func (w *World) serve(name string, dial DialFunc) {
+	l, err := w.hosts[name].Listen("tcp", ":"+Port)
+	if err != nil {
+		w.play.Fatal(err)
+	}
+	w.servers[name] = Serve(ServerConfig{
+		Name: name, Listener: l, Dial: dial, ServerTLS: w.serverTLS(name), ClientTLS: w.clientTLS(), Journal: w.Journal,
+	})
+	w.play.Cleanup(func() { w.servers[name].Close() })
+}
+
+// serverTLS has no session tickets: they are sent when the handshake is over,
+// and what the hole swallows is to be the protocol's.
+func (w *World) serverTLS(name string) *tls.Config {
+	if w.setup.Plain {
+		return nil
+	}
+	cert, err := w.ca.Leaf(name)
+	if err != nil {
+		w.play.Fatal(err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}, SessionTicketsDisabled: true}
+}
+
+func (w *World) clientTLS() *tls.Config {
+	if w.setup.Plain {
+		return nil
+	}
+	return &tls.Config{RootCAs: w.ca.Pool()}
+}
+
+// throughTheHole starts a SOCKS relay and gives the dial function that goes
+// through it. It passes the SOCKS handshake, the TLS handshake and the two
+// hellos, and then swallows every byte of both directions.
+func (w *World) throughTheHole(name string) DialFunc {
+	const helloes = 2 // the byte that would make the second turn is the first of the proxy's first RFWD
+	when := blackhole.AfterTurns(helloes)
+	if !w.setup.Plain {
+		when = blackhole.Then(blackhole.AfterTLSHandshake(), when)
+	}
+	relay, err := socksrelay.New(socksrelay.Config{
+		Dial:   w.hosts[socksName].DialContext,
+		Faults: []*socksrelay.Fault{socksrelay.BlackHole(when)},
+	})
+	if err != nil {
+		w.play.Fatal(err)
+	}
+	l, err := w.hosts[socksName].Listen("tcp", ":0")
+	if err != nil {
+		w.play.Fatal(err)
+	}
+	go relay.Serve(l)
+	w.play.Cleanup(func() { relay.Close() })
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	client, err := proxy.SOCKS5("tcp", net.JoinHostPort(socksName, port), nil, forwardDialer(w.hosts[name].DialContext))
+	if err != nil {
+		w.play.Fatal(err)
+	}
+	return client.(proxy.ContextDialer).DialContext
+}
+
+// forwardDialer is a dial function as x/net/proxy wants it.
+type forwardDialer DialFunc
+
+func (d forwardDialer) Dial(network, address string) (net.Conn, error) {
+	return d(context.Background(), network, address)
+}
+
+func (d forwardDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return d(ctx, network, address)
+}
+
+// Host gives a host by its name.
+func (w *World) Host(name string) *netsim.Host { return w.hosts[name] }
+
+// Server gives a server by its name.
+func (w *World) Server(name string) *Server { return w.servers[name] }
+
+// Stop takes a server out of service: its host refuses connections.
+func (w *World) Stop(name string) { w.servers[name].Close() }
+
+// destination is the relay as the app knows it.
+var destination = pick.Server{Name: relayName, Hosts: []string{relayName}}
+
+// config is what the user has configured.
+func (w *World) config() forward.Config {
+	c := forward.Config{Mode: forward.Always}
+	for _, name := range w.setup.Proxies {
+		c.Servers = append(c.Servers, pick.Server{Name: name, Hosts: []string{name}, Enabled: true, Proxy: true})
+	}
+	if w.setup.Change != nil {
+		w.setup.Change(&c)
+	}
+	return c
+}
+
+// generator draws the picks: the first of them is the one that the story needs,
+// those after it come from the run's seed.
+func (w *World) generator() *rand.Rand {
+	config := w.config()
+	candidates := pick.Candidates(config.Servers, destination, w.subject.Policy.Cascade...)
+	for stream := range uint64(1000) {
+		first, ok := pick.One(rand.New(rand.NewPCG(w.play.Seed, stream)), candidates)
+		if w.setup.First == "" || ok && first.Name == w.setup.First {
+			return rand.New(rand.NewPCG(w.play.Seed, stream))
+		}
+	}
+	w.play.Fatalf("privaterouting: the first pick cannot be %q: it is no candidate", w.setup.First)
+	return nil
+}
+
+// errorText is what a user sees of an error.
+func errorText(err error) string {
+	e := forward.AsError(err)
+	switch {
+	case err == nil:
+		return ""
+	case e == nil && errors.Is(err, context.Canceled):
+		return "Cancelled"
+	case e == nil:
+		return err.Error()
+	case e.Origin == forward.Broker && e.Code == forward.Timeout:
+		return "Connection timeout"
+	case e.Origin == forward.Proxy && e.Code == forward.Timeout:
+		return "Private routing timeout"
+	}
+	return fmt.Sprint(e)
+}
