@@ -1,0 +1,98 @@
+package privaterouting_test
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-5a7f77c4/deadair/scenarios"
+	"github.com/seed-5a7f77c4/deadair/scenarios/privaterouting"
+)
+
+func storyNamed(t testing.TB, id string) scenarios.Scenario[privaterouting.Subject] {
+	all := privaterouting.Stories()
+	i := slices.IndexFunc(all, func(s scenarios.Scenario[privaterouting.Subject]) bool { return s.ID == id })
+	require.GreaterOrEqual(t, i, 0, "there is no %s", id)
+	return all[i]
+}
+
+// The recovery times of 200 seeds all have the form 62 + 64k + handshakes, and k
+// is distributed as re-picks between two proxies are: P(k) = ½^(k+1).
+func TestRecoveryFollowsTheLaw(t *testing.T) {
+	const seeds = 200
+	sc := storyNamed(t, "PR-4")
+	counts := make([]int, 4) // k = 0, 1, 2, more
+	for seed := range uint64(seeds) {
+		o := scenarios.Run(t, sc, privaterouting.Ours(), scenarios.Seed(seed))
+		o.Require(t) // the story itself holds the time against 62 + 64k
+		k, took := o.Figures["repicks"].(int), o.Figures["connected"].(time.Duration)
+		rest := took - 62*time.Second - time.Duration(k)*64*time.Second
+		require.True(t, rest >= 0 && rest <= 5*time.Second, "seed %d: %v is not 62 + 64·%d + handshakes", seed, took, k)
+		counts[min(k, 3)]++
+	}
+	law := []float64{1. / 2, 1. / 4, 1. / 8, 1. / 8}
+	stat, p, err := scenarios.ChiSquare(counts, law)
+	require.NoError(t, err)
+	t.Logf("k = 0, 1, 2, more: %v of %d; χ² %.2f, p %.3f", counts, seeds, stat, p)
+	require.Greater(t, p, 0.001, "the shares %v are not what the law says", counts)
+	require.False(t, math.IsNaN(p))
+}
+
+// The same seed, the same trace, whatever the number of processors.
+func TestDeterminism(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	for _, sc := range privaterouting.Stories() {
+		t.Run(sc.ID, func(t *testing.T) {
+			var hash string
+			for _, procs := range []int{1, 2, 4} {
+				runtime.GOMAXPROCS(procs)
+				for range 8 {
+					o := scenarios.Run(t, sc, privaterouting.Ours(), scenarios.Seed(3))
+					if hash == "" {
+						hash = o.Hash
+					}
+					require.Equal(t, hash, o.Hash, "on %d processors", procs)
+				}
+			}
+		})
+	}
+}
+
+// PR-4 a hundred times on each number of processors.
+func TestDeterminismOfTheMainJob(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	sc := storyNamed(t, "PR-4")
+	hashes := map[string]string{}
+	for _, procs := range []int{1, 2, 4} {
+		runtime.GOMAXPROCS(procs)
+		for i := range 100 {
+			o := scenarios.Run(t, sc, privaterouting.Ours(), scenarios.Seed(1))
+			hashes[o.Hash] = fmt.Sprintf("run %d on %d processors", i, procs)
+		}
+	}
+	require.Len(t, hashes, 1, "the traces differ")
+}
+
+// One trial of the main job: the bar is 10 ms of processor time with TLS.
+func BenchmarkConnecting(b *testing.B) {
+	for name, setup := range map[string]privaterouting.Setup{"tls": {}, "plain": {Plain: true}} {
+		b.Run(name, func(b *testing.B) {
+			sc := storyNamed(b, "PR-4")
+			sc.Play = func(p *scenarios.Play, s privaterouting.Subject) { privaterouting.PlayConnecting(p, s, setup) }
+			t := new(testing.T)
+			b.ReportAllocs()
+			for i := range b.N {
+				if o := scenarios.Run(t, sc, privaterouting.Ours(), scenarios.Seed(uint64(i))); !o.Passed() {
+					b.Fatal(o.Err())
+				}
+			}
+		})
+	}
+}
