@@ -232,10 +232,10 @@ func TestASlowClientIsNoIdleProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *failover.Config) { c.Timeouts.Idle = time.Second }, "A")
 		w.serve(t, "A", events("data: 1\n\n", "data: 2\n\n", "data: 3\n\n"))
-		resp, err := w.client.Get("http://proxy/")
+		resp, err := (&http.Client{Transport: w.transport}).Get("http://anything/")
 		require.NoError(t, err)
 		defer resp.Body.Close()
-		time.Sleep(time.Minute) // of the bubble; the pipe has no buffer, so the proxy waits for us
+		time.Sleep(time.Minute) // of the bubble; the pipe has no buffer, so the provider waits for us
 		data, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)
 		assert.Equal(t, "data: 1\n\ndata: 2\n\ndata: 3\n\n", string(data))

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-5a7f77c4/deadair/selection/route"
 )
 
-// Errors with which a race ends. Both say Timeout() where a net.Error would.
+// Errors with which a race, or one of its candidates, ends. Those about time are os.ErrDeadlineExceeded.
 var (
 	// ErrNoCandidates ends a race that has nobody to try.
 	ErrNoCandidates = errors.New("race: no candidates")
@@ -175,19 +175,19 @@ func (m *Machine) Lanes() []Lane { return append([]Lane(nil), m.lanes...) }
 // the first wave is still waiting. Without anybody left the race is over.
 func (m *Machine) fill(at time.Duration) []Action {
 	var actions []Action
+	waiting := false
 	for i := range m.lanes {
-		if m.running >= m.policy.Concurrent || m.over {
-			break
-		}
 		if m.lanes[i].State != Waiting {
 			continue
 		}
-		if s := m.plan.Slots[i]; s.Wave && at < s.Delay {
-			break
+		// Who is not due, has no place, or stands behind one of the first wave that is not due, waits on.
+		if s := m.plan.Slots[i]; m.running >= m.policy.Concurrent || s.Wave && at < s.Delay || !s.Wave && waiting {
+			waiting = true
+			continue
 		}
 		actions = append(actions, m.dial(at, i))
 	}
-	if !m.over && m.running == 0 {
+	if !waiting && m.running == 0 {
 		return append(actions, m.end(at)...)
 	}
 	return actions

@@ -44,6 +44,8 @@ type Config[C io.Closer] struct {
 	// Done gives a channel that is closed when the connection has ended.
 	Done   func(c C) <-chan struct{}
 	Policy Policy
+	// Path is the phone's network at the start, nil when it is not known yet.
+	Path *route.Path
 	// Seed is that of the ladder's jitter.
 	Seed uint64
 }
@@ -113,6 +115,9 @@ func (s *Session[C]) Run(ctx context.Context) error {
 	k := &keeper[C]{Config: s.config, ctx: ctx, mon: NewMonitor(s.config.Policy), ladder: NewLadder(s.config.Seed),
 		retry: time.Now(), results: make(chan raced[C]), proofs: make(chan proved[C])}
 	defer k.close(cancel)
+	if k.Path != nil {
+		k.mon.Path(time.Now(), *k.Path)
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
