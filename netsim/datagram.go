@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-5a7f77c4/deadair/clock"
+	"github.com/seed-5a7f77c4/deadair/netsim/internal/tcp"
 )
 
 const (
@@ -75,15 +76,18 @@ func (d *Dialer) dialUDP(network string, remote netip.AddrPort) (net.Conn, error
 	h := d.Host
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	var local netip.AddrPort
-	if ua, ok := d.LocalAddr.(*net.UDPAddr); ok {
-		local = ua.AddrPort()
-	}
 	fail := func(err error) (net.Conn, error) {
-		return nil, opError("dial", network, nil, addr(UDP, remote), err)
+		return nil, opError("dial", network, d.LocalAddr, addr(UDP, remote), err)
 	}
-	if h.n.closed {
-		return fail(net.ErrClosed)
+	local, err := d.local(UDP)
+	if err != nil {
+		return fail(err)
+	}
+	if err := h.n.usable(); err != nil {
+		return fail(err)
+	}
+	if local.Addr().IsValid() && h.own(local.Addr()) == nil {
+		return fail(errAddrNotAvail)
 	}
 	_, src, _, err := h.route(remote.Addr(), local.Addr())
 	if err != nil {
@@ -164,18 +168,14 @@ func (h *Host) inputDatagram(now time.Duration, p *packet) (woke bool) {
 	n := h.n
 	defer n.freePacket(p)
 	if p.proto == ICMP {
-		n.record(now, p, Delivered, "port unreachable")
-		if s := h.socket(p.dst, p.about); s != nil && s.remote == p.about {
-			s.errno = syscall.ECONNREFUSED
-			return s.wake()
-		}
-		return false
+		n.record(now, p, Delivered, p.about.errno.Error())
+		return h.inputUnreachable(now, p)
 	}
 	s := h.socket(p.dst, p.src)
 	switch {
 	case s == nil:
 		n.record(now, p, Delivered, "port closed")
-		n.send(now, n.unreachable(p))
+		n.send(now, n.unreachable(p, syscall.ECONNREFUSED))
 		return false
 	case s.bytes+len(p.data) > s.limit:
 		n.record(now, p, Dropped, "socket buffer full")
@@ -188,10 +188,27 @@ func (h *Host) inputDatagram(now time.Duration, p *packet) (woke bool) {
 	return s.wake()
 }
 
-// unreachable makes the ICMP error that answers a datagram nobody wants.
-func (n *Network) unreachable(p *packet) *packet {
+// inputUnreachable tells the socket that an ICMP error is about: a dialled packet
+// connection, or a dial under way. A stream that is established goes on trying.
+func (h *Host) inputUnreachable(now time.Duration, p *packet) (woke bool) {
+	if p.about.proto == TCP {
+		if c := h.conns[connKey{p.dst, p.about.dst}]; c != nil && c.ep.State() == tcp.SynSent {
+			c.ep.Fail(p.about.errno)
+			return c.settle(now)
+		}
+		return false
+	}
+	if s := h.socket(p.dst, p.about.dst); s != nil && s.remote == p.about.dst {
+		s.errno = p.about.errno
+		return s.wake()
+	}
+	return false
+}
+
+// unreachable makes the ICMP error that answers a packet nobody takes.
+func (n *Network) unreachable(p *packet, errno syscall.Errno) *packet {
 	b := n.answer(p)
-	b.proto, b.kind, b.about = ICMP, Unreachable, p.dst
+	b.proto, b.kind, b.about = ICMP, Unreachable, about{p.proto, p.dst, errno}
 	b.size = min(p.size+headers(UDP, p.src.Addr()), 576)
 	return b
 }
@@ -213,6 +230,14 @@ func (s *PacketConn) localAny() netip.AddrPort {
 	return netip.AddrPortFrom(orAny(s.local.Addr(), family), s.local.Port())
 }
 
+// usable says why a call cannot be served.
+func (s *PacketConn) usable() error {
+	if s.closed {
+		return net.ErrClosed
+	}
+	return s.host.n.usable()
+}
+
 // receive takes the next datagram.
 func (s *PacketConn) receive(b []byte) (int, netip.AddrPort, error) {
 	n := s.host.n
@@ -220,8 +245,8 @@ func (s *PacketConn) receive(b []byte) (int, netip.AddrPort, error) {
 	defer n.mu.Unlock()
 	for {
 		switch {
-		case s.closed:
-			return 0, netip.AddrPort{}, s.opError("read", s.remote, net.ErrClosed)
+		case s.usable() != nil:
+			return 0, netip.AddrPort{}, s.opError("read", s.remote, s.usable())
 		case s.readBy != noDeadline && n.sched.Now() >= s.readBy:
 			return 0, netip.AddrPort{}, s.opError("read", s.remote, os.ErrDeadlineExceeded)
 		case s.errno != 0:
@@ -261,8 +286,8 @@ func (s *PacketConn) transmitTo(b []byte, to netip.AddrPort) (int, error) {
 	defer n.mu.Unlock()
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
 	switch {
-	case s.closed:
-		return 0, s.opError("write", to, net.ErrClosed)
+	case s.usable() != nil:
+		return 0, s.opError("write", to, s.usable())
 	case s.writeBy != noDeadline && n.sched.Now() >= s.writeBy:
 		return 0, s.opError("write", to, os.ErrDeadlineExceeded)
 	case s.errno != 0:
@@ -280,7 +305,7 @@ func (s *PacketConn) transmitTo(b []byte, to netip.AddrPort) (int, error) {
 		return 0, s.opError("write", to, err)
 	}
 	size := len(b) + headers(UDP, to.Addr())
-	if mtu := out.mtu(); size > mtu && in != out {
+	if in != out && !out.carries(size) {
 		return 0, s.opError("write", to, os.NewSyscallError("sendto", syscall.EMSGSIZE))
 	}
 	p := n.newPacket()
@@ -319,6 +344,10 @@ func (t *socketSender) Fire(now time.Duration) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
+		return false
+	}
+	if s.host.paused {
+		s.host.stalled = append(s.host.stalled, s)
 		return false
 	}
 	box := s.outbox
@@ -377,8 +406,8 @@ func (s *PacketConn) Close() error {
 	n := s.host.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if s.closed {
-		return s.opError("close", s.remote, net.ErrClosed)
+	if err := s.usable(); err != nil {
+		return s.opError("close", s.remote, err)
 	}
 	s.abandon()
 	s.host.sockets = slices.DeleteFunc(s.host.sockets, func(x *PacketConn) bool { return x == s })
@@ -410,8 +439,8 @@ func (s *PacketConn) setDeadlines(t time.Time, read, write bool) error {
 	n := s.host.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if s.closed {
-		return s.opError("set", s.remote, net.ErrClosed)
+	if err := s.usable(); err != nil {
+		return s.opError("set", s.remote, err)
 	}
 	if by := n.deadline(t); read {
 		s.readBy = by

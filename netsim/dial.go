@@ -225,6 +225,7 @@ func (n *Network) lookup(name string) []netip.Addr {
 func (h *Host) SetResolver(r *net.Resolver) {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
+	h.n.mustOwn("Host.SetResolver", h)
 	h.resolver = r
 }
 
@@ -344,6 +345,31 @@ func (h *Host) newFlow(to string, proto Proto, port uint16) *flow {
 	return &flow{name: fmt.Sprintf("%s>%s:%d%s#%d", h.name, to, port, mark, nth), nth: nth, openedAt: -1, firstAt: -1}
 }
 
+// local is the address to dial from. Its parts are zero where the network is to
+// choose.
+func (d *Dialer) local(proto Proto) (netip.AddrPort, error) {
+	var a netip.AddrPort
+	switch la := d.LocalAddr.(type) {
+	case nil:
+		return a, nil
+	case *net.TCPAddr:
+		if proto == TCP {
+			a = la.AddrPort()
+		}
+	case *net.UDPAddr:
+		if proto == UDP {
+			a = la.AddrPort()
+		}
+	}
+	if a == (netip.AddrPort{}) && d.LocalAddr.Network() != proto.String() {
+		return a, &net.AddrError{Err: "mismatched local address type", Addr: d.LocalAddr.String()}
+	}
+	if a.Addr().IsUnspecified() {
+		return netip.AddrPortFrom(netip.Addr{}, a.Port()), nil
+	}
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
+}
+
 // connect opens one connection to one address.
 func (d *Dialer) connect(ctx context.Context, network string, remote netip.AddrPort) (net.Conn, error) {
 	h := d.Host
@@ -351,25 +377,17 @@ func (d *Dialer) connect(ctx context.Context, network string, remote netip.AddrP
 	fail := func(local netip.AddrPort, err error) (net.Conn, error) {
 		return nil, opError("dial", network, addr(TCP, local), addr(TCP, remote), err)
 	}
-	var local netip.AddrPort
-	if d.LocalAddr != nil {
-		ta, ok := d.LocalAddr.(*net.TCPAddr)
-		if !ok {
-			return fail(local, &net.AddrError{Err: "mismatched local address type", Addr: d.LocalAddr.String()})
-		}
-		local = ta.AddrPort()
-		local = netip.AddrPortFrom(local.Addr().Unmap(), local.Port())
-		if local.Addr().IsUnspecified() {
-			local = netip.AddrPortFrom(netip.Addr{}, local.Port())
-		}
+	local, err := d.local(TCP)
+	if err != nil {
+		return fail(local, err)
 	}
 	if err := ctx.Err(); err != nil {
 		return fail(local, contextError(err))
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed {
-		return fail(local, net.ErrClosed)
+	if err := n.usable(); err != nil {
+		return fail(local, err)
 	}
 	if local.Addr().IsValid() && h.own(local.Addr()) == nil {
 		return fail(local, errAddrNotAvail)

@@ -11,10 +11,11 @@ type Action uint8
 // The actions. Pass is the zero value, so that a verdict which only delays
 // passes.
 const (
-	Pass   Action = iota
-	Drop          // it vanishes
-	Reject        // it vanishes, and its sender is told: a RST for TCP, an ICMP error for UDP
-	Hold          // it waits until the fault is undone
+	Pass    Action = iota
+	Drop           // it vanishes
+	Reject         // it vanishes, and its sender is told: a RST for TCP, an ICMP error for UDP
+	Hold           // it waits until the fault is undone
+	Unreach        // it vanishes, and a router tells its sender that the host cannot be reached: EHOSTUNREACH
 )
 
 // Verdict is what a [Rule] does with the packets that it matches.
@@ -23,6 +24,7 @@ type Verdict struct {
 	Delay     time.Duration // on top of the path's own
 	Duplicate int           // how many copies arrive besides
 	Corrupt   bool          // one bit is inverted; a stream's segment then fails its checksum and is lost
+	Truncate  int           // a datagram's payload is cut to so many bytes; a longer segment fails its checksum; 0 cuts nothing
 	Why       string        // what the trace says; default: the action
 }
 
@@ -112,9 +114,7 @@ func (f *Fault) Undo() {
 func (n *Network) Apply(r Rule) *Fault {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed {
-		panic(fmt.Errorf("netsim: Network.Apply(%q): the network is closed", r.Name))
-	}
+	n.mustWork(fmt.Sprintf("Network.Apply(%q)", r.Name))
 	if err := n.validRule(&r); err != nil {
 		panic(fmt.Errorf("netsim: Network.Apply(%q): %w", r.Name, err))
 	}
@@ -153,23 +153,44 @@ func (n *Network) validRule(r *Rule) error {
 		return fmt.Errorf("a negative number (Every %d, Conn %d, MinSize %d, MaxSize %d) matches nothing", r.Every, r.Conn, r.MinSize, r.MaxSize)
 	case r.MaxSize > 0 && r.MaxSize < r.MinSize:
 		return fmt.Errorf("sizes %d to %d are none", r.MinSize, r.MaxSize)
-	case r.Proto == TCP && r.Kind != 0 && r.Kind&^(Datagram|Unreachable) == 0:
-		return fmt.Errorf("tcp has no %v", r.Kind)
-	case r.Proto == UDP && r.Kind != 0 && r.Kind&(Datagram|Unreachable) == 0:
-		return fmt.Errorf("udp has no %v", r.Kind)
-	case v.Delay < 0 || v.Duplicate < 0:
-		return fmt.Errorf("a negative number (Delay %v, Duplicate %d) in the verdict", v.Delay, v.Duplicate)
-	case v.Action > Hold:
+	case r.Every > 0 && r.First > 0 && r.Last/r.Every == (r.First-1)/r.Every:
+		return fmt.Errorf("none of the packets %d to %d is an %d-th", r.First, r.Last, r.Every)
+	case r.MaxSize > 0 && r.MaxSize < ipv4Header+udpHeader:
+		return fmt.Errorf("no packet is as small as %d bytes", r.MaxSize)
+	case r.Port > 0 && r.SrcPort > 0 && r.DstPort > 0 && r.Port != r.SrcPort && r.Port != r.DstPort:
+		return fmt.Errorf("no packet from port %d to port %d has port %d", r.SrcPort, r.DstPort, r.Port)
+	case r.Proto > ICMP:
+		return fmt.Errorf("there is no transport %d", r.Proto)
+	case r.Proto != 0 && r.Kind != 0 && r.Kind&kindsOf(r.Proto) == 0:
+		return fmt.Errorf("%v has no %v", r.Proto, r.Kind)
+	case r.Established && r.Kind != 0 && r.Kind&^(SYN|SYNACK) == 0:
+		return fmt.Errorf("an established connection sends no %v", r.Kind)
+	case v.Delay < 0 || v.Duplicate < 0 || v.Truncate < 0:
+		return fmt.Errorf("a negative number (Delay %v, Duplicate %d, Truncate %d) in the verdict", v.Delay, v.Duplicate, v.Truncate)
+	case v.Action > Unreach:
 		return fmt.Errorf("there is no action %d", v.Action)
+	case v.Action != Pass && v != Verdict{Action: v.Action, Why: v.Why}:
+		return fmt.Errorf("a packet that does not pass cannot be delayed, doubled, corrupted or cut besides")
 	case v == Verdict{Why: v.Why}:
 		return fmt.Errorf("the verdict does nothing")
 	}
 	return nil
 }
 
+// kindsOf are the kinds of packet that a transport has.
+func kindsOf(p Proto) Kind {
+	switch p {
+	case TCP:
+		return SYN | SYNACK | ACK | Data | FIN | RST
+	case UDP:
+		return Datagram
+	}
+	return Unreachable
+}
+
 // String describes the rule.
 func (r Rule) String() string {
-	s := [...]string{"pass", "drop", "reject", "hold"}[min(r.Verdict.Action, Hold)]
+	s := [...]string{"pass", "drop", "reject", "hold", "unreach"}[min(r.Verdict.Action, Unreach)]
 	if r.Verdict.Delay > 0 {
 		s += fmt.Sprintf(" +%v", r.Verdict.Delay)
 	}

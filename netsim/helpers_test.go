@@ -76,3 +76,8 @@ func readError(t *testing.T, c net.Conn) error {
 	require.Error(t, err)
 	return err
 }
+
+// udpAddr is where to send a datagram for a host.
+func udpAddr(h *netsim.Host, port int) *net.UDPAddr {
+	return &net.UDPAddr{IP: h.Addr().AsSlice(), Port: port}
+}

@@ -26,6 +26,7 @@ type Host struct {
 	paused     bool
 	asleep     []*packet
 	deferred   []*Conn
+	stalled    []*PacketConn
 	watchers   []*watcher
 	expensive  bool
 	backlog    int
@@ -186,7 +187,7 @@ func (h *Host) route(a, from netip.Addr) (out *Interface, src netip.Addr, in *In
 func (h *Host) Crash() {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	h.n.mustOwn("Crash", h)
+	h.n.mustOwn("Host.Crash of " + h.name, h)
 	if h.crashed {
 		return
 	}
@@ -196,7 +197,7 @@ func (h *Host) Crash() {
 	for _, p := range h.asleep {
 		h.n.freePacket(p)
 	}
-	h.asleep, h.deferred = nil, nil
+	h.asleep, h.deferred, h.stalled = nil, nil, nil
 }
 
 // Restart brings a crashed host back with no socket open: what others still
@@ -204,7 +205,7 @@ func (h *Host) Crash() {
 func (h *Host) Restart() {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	h.n.mustOwn("Restart", h)
+	h.n.mustOwn("Host.Restart of " + h.name, h)
 	if h.crashed {
 		h.n.noteLocked(Event{Why: "restart " + h.name})
 	}
@@ -221,6 +222,7 @@ func (h *Host) abandon() {
 	}
 	for _, s := range slices.Clone(h.sockets) {
 		s.abandon()
+		s.outbox = nil
 	}
 	h.conns, h.listeners, h.sockets = map[connKey]*Conn{}, nil, nil
 }
@@ -232,7 +234,7 @@ func (h *Host) abandon() {
 func (h *Host) Pause() {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	h.n.mustOwn("Pause", h)
+	h.n.mustOwn("Host.Pause of " + h.name, h)
 	if !h.paused && !h.crashed {
 		h.n.noteLocked(Event{Why: "pause " + h.name})
 		h.paused = true
@@ -244,7 +246,7 @@ func (h *Host) Pause() {
 func (h *Host) Resume() {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	h.n.mustOwn("Resume", h)
+	h.n.mustOwn("Host.Resume of " + h.name, h)
 	if !h.paused {
 		return
 	}
@@ -261,6 +263,10 @@ func (h *Host) Resume() {
 		h.n.sched.Schedule(&c.timer, now)
 	}
 	h.deferred = nil
+	for _, s := range h.stalled {
+		h.n.sched.Schedule(&s.sender, now)
+	}
+	h.stalled = nil
 }
 
 // sortedConns are the host's connections in the order of their names.

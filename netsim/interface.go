@@ -101,6 +101,7 @@ func mustAddr(call, s string) netip.Addr {
 func (h *Host) Interface(name string, medium Medium, opts ...InterfaceOption) *Interface {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
+	h.n.mustWork(fmt.Sprintf("Host.Interface(%q) of %s", name, h.name))
 	if h.implicit {
 		if len(h.conns) > 0 || len(h.listeners) > 0 || len(h.sockets) > 0 {
 			panic(fmt.Errorf("netsim: Host.Interface(%q) of %s: the host is in use already", name, h.name))
@@ -218,6 +219,7 @@ func (i *Interface) turn(up bool) {
 	n := i.host.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.mustWork("Up or Down of " + i.label())
 	if i.isUp == up {
 		return
 	}
@@ -239,6 +241,7 @@ func (i *Interface) SetAddresses(addrs ...string) {
 	n := i.host.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.mustWork("SetAddresses of " + i.label())
 	old := i.addrs
 	i.release()
 	i.addrs = as
@@ -282,6 +285,12 @@ func (i *Interface) goneFrom(gone []netip.Addr) {
 			c.failAt(errno)
 		}
 	}
+	for _, s := range i.host.sockets {
+		if slices.Contains(gone, s.local.Addr()) {
+			s.errno = errno
+			s.wake()
+		}
+	}
 }
 
 // SetConditions sets the weather of everything that enters (down) or leaves
@@ -303,7 +312,7 @@ func (i *Interface) Cut() *Fault {
 // Heal undoes every fault of the interface.
 func (i *Interface) Heal() {
 	i.makePipes()
-	i.host.n.heal(i.label(), func(*Fault) bool { return true }, i.up, i.down)
+	i.host.n.heal("Heal", i.label(), func(*Fault) bool { return true }, i.up, i.down)
 }
 
 func (i *Interface) makePipes() {
@@ -363,6 +372,7 @@ func (h *Host) Connectivity() Connectivity {
 func (h *Host) SetExpensive(on bool) {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
+	h.n.mustOwn("Host.SetExpensive", h)
 	h.expensive = on
 	h.pathChanged()
 }
@@ -377,6 +387,7 @@ func (h *Host) WatchConnectivity(delay time.Duration, f func(Connectivity)) (sto
 	w := &watcher{h: h, delay: delay, f: f}
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
+	h.n.mustOwn("Host.WatchConnectivity", h)
 	h.watchers = append(h.watchers, w)
 	w.tell(h.connectivity(), 0)
 	return func() {
@@ -435,10 +446,8 @@ func (h *Host) pathChanged() {
 	}
 }
 
-// mtu is the largest packet that the host itself knows the interface to carry.
-func (i *Interface) mtu() int {
-	if i.up != nil {
-		return i.up.conditions.segmentMTU()
-	}
-	return loopbackMTU
+// carries reports whether the host itself knows the interface to carry a packet
+// of that size. What a path carries it does not know.
+func (i *Interface) carries(size int) bool {
+	return i.up == nil || i.up.conditions.MTU == 0 || size <= i.up.conditions.MTU
 }

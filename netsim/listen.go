@@ -1,6 +1,7 @@
 package netsim
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -66,8 +67,8 @@ func (h *Host) Listen(network, address string) (net.Listener, error) {
 
 // bindable finds the address to bind: invalid for all.
 func (h *Host) bindable(host string, family int) (netip.Addr, error) {
-	if h.n.closed {
-		return netip.Addr{}, net.ErrClosed
+	if err := h.n.usable(); err != nil {
+		return netip.Addr{}, err
 	}
 	if h.crashed {
 		return netip.Addr{}, syscall.ENETDOWN
@@ -132,8 +133,8 @@ func (l *Listener) inputSYN(now time.Duration, p *packet) {
 	h := l.host
 	n := h.n
 	if l.half+len(l.ready) >= l.backlog {
-		n.freePacket(p) // as Linux does: it will come again
 		n.note(Event{Why: h.name + ": backlog full, SYN dropped", Flow: p.flow.name})
+		n.freePacket(p) // as Linux does: it will come again
 		return
 	}
 	c := n.newConn(h, p.dst, p.src, l.network, p.flow, p.flow.name+" server")
@@ -188,6 +189,8 @@ func (l *Listener) accept() (*Conn, error) {
 		switch {
 		case l.closed:
 			return nil, l.opError(net.ErrClosed)
+		case n.usable() != nil:
+			return nil, l.opError(n.usable())
 		case l.by != noDeadline && n.sched.Now() >= l.by:
 			return nil, l.opError(os.ErrDeadlineExceeded)
 		case len(l.failures) > 0:
@@ -227,6 +230,10 @@ func (l *Listener) opError(err error) error {
 func (l *Listener) FailAccept(errs ...error) {
 	l.host.n.mu.Lock()
 	defer l.host.n.mu.Unlock()
+	l.host.n.mustWork("Listener.FailAccept")
+	if len(errs) == 0 || slices.Contains(errs, nil) {
+		panic(fmt.Errorf("netsim: Listener.FailAccept(%v): errors are wanted", errs))
+	}
 	l.failures = append(l.failures, errs...)
 	l.cond.Broadcast()
 }
@@ -235,7 +242,11 @@ func (l *Listener) FailAccept(errs ...error) {
 func (l *Listener) SetBacklog(k int) {
 	l.host.n.mu.Lock()
 	defer l.host.n.mu.Unlock()
-	l.backlog = max(k, 1)
+	l.host.n.mustWork("Listener.SetBacklog")
+	if k < 1 {
+		panic(fmt.Errorf("netsim: Listener.SetBacklog(%d): at least 1", k))
+	}
+	l.backlog = k
 }
 
 // SetDeadline is the time at which Accept gives up; the zero time is never.

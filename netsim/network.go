@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -45,7 +46,6 @@ type Network struct {
 	flows  map[flowKey]int
 	trace  *Trace
 	idle   *packet // free list
-	boxes  bool    // a flow table is in place somewhere
 }
 
 // place is where an address means something: private ones only in their zone.
@@ -88,6 +88,7 @@ func (n *Network) Trace() *Trace { return n.trace }
 
 // Notef writes a line of one's own into the trace.
 func (n *Network) Notef(format string, args ...any) {
+	n.mustBeOpen("Notef", format)
 	n.note(Event{Why: fmt.Sprintf(format, args...)})
 }
 
@@ -149,8 +150,34 @@ func (n *Network) After(d time.Duration, name string, f func()) {
 func (n *Network) mustBeOpen(call string, what any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.mustWork(fmt.Sprintf("Network.%s(%v)", call, what))
+}
+
+// errElsewhere is what calls from another time than the network's get.
+var errElsewhere = errors.New("the network lives in a bubble's virtual time and the caller in real time, or the other way round")
+
+// usable says why a call cannot be served: the network is closed, or the caller
+// is on the other side of a bubble's wall, where waiting would never end. Times
+// since the network was made tell: a bubble's clock is decades behind the real
+// one. It runs under the lock.
+func (n *Network) usable() error {
 	if n.closed {
-		panic(fmt.Errorf("netsim: Network.%s(%v): the network is closed", call, what))
+		return net.ErrClosed
+	}
+	if now := n.sched.Now(); now < 0 || !n.bubble && now > aLifetime {
+		return errElsewhere
+	}
+	return nil
+}
+
+const aLifetime = 10 * 365 * 24 * time.Hour
+
+// mustWork panics where usable says no. It runs under the lock.
+func (n *Network) mustWork(call string) {
+	if err := n.usable(); err == net.ErrClosed {
+		panic(fmt.Errorf("netsim: %s: the network is closed", call))
+	} else if err != nil {
+		panic(fmt.Errorf("netsim: %s: %w", call, err))
 	}
 }
 
@@ -160,9 +187,7 @@ func (n *Network) mustBeOpen(call string, what any) {
 func (n *Network) Host(name string, opts ...HostOption) *Host {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed {
-		panic(fmt.Errorf("netsim: Network.Host(%q): the network is closed", name))
-	}
+	n.mustWork(fmt.Sprintf("Network.Host(%q)", name))
 	if name == "" || strings.ContainsAny(name, " :>#!/") {
 		panic(fmt.Errorf("netsim: Network.Host(%q): a name is a host name, without spaces or any of : > # ! /", name))
 	}
@@ -200,6 +225,7 @@ func (n *Network) Hosts() []*Host {
 func (n *Network) Alias(name string, hosts ...*Host) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.mustWork(fmt.Sprintf("Network.Alias(%q)", name))
 	if n.hosts[name] != nil || name == "" || len(hosts) == 0 || slices.Contains(hosts, nil) {
 		panic(fmt.Errorf("netsim: Network.Alias(%q, %v): the name is taken or empty, or a host is missing", name, hosts))
 	}
@@ -212,6 +238,7 @@ func (n *Network) Alias(name string, hosts ...*Host) {
 func (n *Network) Dark(addrs ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.mustWork(fmt.Sprintf("Network.Dark(%q)", addrs))
 	for _, s := range addrs {
 		a, err := netip.ParseAddr(s)
 		if err != nil {

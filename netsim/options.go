@@ -24,7 +24,6 @@ type options struct {
 	strict     bool
 	clock      []clock.Option
 	artifacts  []func(dir string, n *Network) error
-	timeWait   bool
 }
 
 func defaultOptions() options {

@@ -2,6 +2,7 @@ package netsim
 
 import (
 	"net/netip"
+	"syscall"
 	"time"
 
 	"github.com/seed-5a7f77c4/deadair/clock"
@@ -42,6 +43,14 @@ type flowKey struct {
 	port     uint16
 }
 
+// about is what an ICMP error says: which packets cannot be delivered, and what
+// their sender's call returns for it.
+type about struct {
+	proto Proto
+	dst   netip.AddrPort
+	errno syscall.Errno
+}
+
 // packet is one packet on its way. It belongs to the event queue while it
 // travels and to a free list otherwise.
 type packet struct {
@@ -49,7 +58,7 @@ type packet struct {
 	n        *Network
 	seg      *tcp.Segment // TCP
 	data     []byte       // UDP
-	about    netip.AddrPort
+	about    about        // ICMP
 	src, dst netip.AddrPort
 	from, to *Host
 	out, in  *Interface
@@ -200,40 +209,40 @@ func (n *Network) send(now time.Duration, p *packet) {
 		n.lose(now, p, "nobody there")
 		return
 	}
+	pipes := p.pipes()
+	for _, w := range pipes {
+		if w != nil {
+			p.cuts += w.cuts
+		}
+	}
 	var delay time.Duration
 	copies := 0
-	apply := func(f *Fault) (done bool) {
-		f.hits++
+	for _, f := range n.rules {
+		if !f.matches(now, p) {
+			continue
+		}
+		if f.strike(now, p) {
+			return
+		}
 		v := &f.rule.Verdict
 		delay += v.Delay
 		copies += v.Duplicate
-		p.damaged = p.damaged || v.Corrupt
-		switch v.Action {
-		case Drop:
-			n.lose(now, p, f.why("dropped"))
-			return true
-		case Reject:
-			n.reject(now, p, f.why("rejected"))
-			return true
-		case Hold:
-			f.held = append(f.held, p)
-			return true
-		}
-		return false
 	}
-	for _, f := range n.rules {
-		if f.matches(now, p) && apply(f) {
-			return
-		}
+	for range copies {
+		n.travel(now, p.clone(), pipes[:], delay)
 	}
-	pipes := p.pipes()
-	for _, w := range pipes {
+	n.travel(now, p, pipes[:], delay)
+}
+
+// travel takes a packet through what is left of its way: pipes with their
+// faults, middleboxes and weather.
+func (n *Network) travel(now time.Duration, p *packet, pipes []*pipe, delay time.Duration) {
+	for i, w := range pipes {
 		if w == nil {
 			continue
 		}
-		p.cuts += w.cuts
 		for _, f := range w.faults {
-			if (f.rule.Kind == 0 || f.rule.Kind&p.kind != 0) && apply(f) {
+			if (f.rule.Kind == 0 || f.rule.Kind&p.kind != 0) && f.strike(now, p) {
 				return
 			}
 		}
@@ -253,14 +262,37 @@ func (n *Network) send(now time.Duration, p *packet) {
 			p.corrupt(fate.CorruptBit)
 		}
 		if fate.Dup {
-			n.schedule(p.clone(), now+delay+fate.DupDelay)
+			n.travel(now, p.clone(), pipes[i+1:], delay+fate.DupDelay)
 		}
 		delay += fate.Delay
 	}
-	for range copies {
-		n.schedule(p.clone(), now+delay)
-	}
 	n.schedule(p, now+delay)
+}
+
+// strike does to p what the fault's verdict says. It reports whether that was
+// the end of it; p then belongs to somebody else.
+func (f *Fault) strike(now time.Duration, p *packet) (gone bool) {
+	n := p.n
+	f.hits++
+	v := &f.rule.Verdict
+	switch v.Action {
+	case Drop:
+		n.lose(now, p, f.why("dropped"))
+		return true
+	case Reject, Unreach:
+		n.reject(now, p, v.Action, f.why("rejected"))
+		return true
+	case Hold:
+		f.held = append(f.held, p)
+		return true
+	}
+	if v.Corrupt {
+		p.corrupt(draw(drawKey(n.opts.seed, f.name, false), drawCorruptBit, uint64(f.hits)))
+	}
+	if v.Truncate > 0 {
+		p.truncate(v.Truncate)
+	}
+	return false
 }
 
 func (f *Fault) why(otherwise string) string {
@@ -276,6 +308,17 @@ func (p *packet) corrupt(bit uint64) {
 	if len(p.data) > 0 {
 		bit %= uint64(len(p.data)) * 8
 		p.data[bit/8] ^= 1 << (bit % 8)
+	}
+}
+
+// truncate cuts the payload. A segment is not touched: its checksum fails.
+func (p *packet) truncate(n int) {
+	switch {
+	case p.proto == TCP && p.seg.Len > n:
+		p.damaged = true
+	case p.proto == UDP && len(p.data) > n:
+		p.size -= len(p.data) - n
+		p.data = p.data[:n]
 	}
 }
 
@@ -327,18 +370,19 @@ func (p *packet) Fire(now time.Duration) (woke bool) {
 	return false
 }
 
-// reject answers p for its destination and loses it.
-func (n *Network) reject(now time.Duration, p *packet, why string) {
-	delay := n.roundTrip(p.from, p.to)
+// reject answers p for its destination, a round trip later, and loses it.
+// Nothing answers a reset or an ICMP error.
+func (n *Network) reject(now time.Duration, p *packet, how Action, why string) {
 	var back *packet
-	if p.proto == TCP {
-		if p.kind&RST == 0 {
-			back = n.resetFor(p)
-		}
-	} else if p.proto == UDP {
-		back = n.unreachable(p)
+	switch {
+	case p.proto == ICMP || p.kind == RST:
+	case how == Unreach:
+		back = n.unreachable(p, syscall.EHOSTUNREACH)
+	case p.proto == TCP:
+		back = n.resetFor(p)
+	default:
+		back = n.unreachable(p, syscall.ECONNREFUSED)
 	}
-	n.lose(now, p, why)
 	if back != nil {
 		back.sent = now
 		back.event.Key = clock.Key{Name: back.flow.name, Kind: kindArrive}
@@ -347,8 +391,20 @@ func (n *Network) reject(now time.Duration, p *packet, why string) {
 				back.cuts += w.cuts
 			}
 		}
-		n.schedule(back, now+delay)
+		n.schedule(back, now+p.latency(now)+back.latency(now))
 	}
+	n.lose(now, p, why)
+}
+
+// latency is how long the way takes in fair weather, without jitter.
+func (p *packet) latency(now time.Duration) time.Duration {
+	var sum time.Duration
+	for _, w := range p.pipes() {
+		if w != nil {
+			sum += w.conditions.present(now).Latency
+		}
+	}
+	return sum
 }
 
 // answer makes an empty packet that goes back where p came from.

@@ -37,6 +37,9 @@ func (p *pipe) remove(f *Fault) {
 			return
 		}
 	}
+	if p.table != nil && p.table.fault == f {
+		p.table = nil
+	}
 }
 
 // quiet reports whether the pipe treats all packets alike, so that a burst may
@@ -73,7 +76,7 @@ const loopbackMTU = 65536
 func (n *Network) Path(from, to *Host) *Path {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.mustOwn("Path", from, to)
+	n.mustOwn("Network.Path", from, to)
 	return n.path(from, to)
 }
 
@@ -81,20 +84,18 @@ func (n *Network) Path(from, to *Host) *Path {
 func (n *Network) Link(a, b *Host) *Link {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.mustOwn("Link", a, b)
+	n.mustOwn("Network.Link", a, b)
 	return &Link{n.path(a, b), n.path(b, a)}
 }
 
 func (n *Network) mustOwn(call string, hosts ...*Host) {
-	if n.closed {
-		panic(fmt.Errorf("netsim: Network.%s: the network is closed", call))
-	}
+	n.mustWork(call)
 	for _, h := range hosts {
 		if h == nil {
-			panic(fmt.Errorf("netsim: Network.%s: a host is nil", call))
+			panic(fmt.Errorf("netsim: %s: a host is nil", call))
 		}
 		if h.n != n {
-			panic(fmt.Errorf("netsim: Network.%s: host %q belongs to another network", call, h.name))
+			panic(fmt.Errorf("netsim: %s: host %q belongs to another network", call, h.name))
 		}
 	}
 }
@@ -123,6 +124,7 @@ func (n *Network) setConditions(c Conditions, what string, pipes ...*pipe) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.mustWork("SetConditions of " + what)
 	for _, p := range pipes {
 		p.set(c)
 	}
@@ -166,21 +168,35 @@ func (l *Link) Refuse() *Fault {
 	return l.there.n.break_("refuse", l.name(), Verdict{Action: Reject}, SYN|Datagram, &l.there.pipe, &l.back.pipe)
 }
 
+// Unreach answers every packet with a router's word that the host cannot be
+// reached: a dial fails with EHOSTUNREACH after a round trip, a dialled packet
+// connection's next call likewise; a stream that is established takes it as
+// silence, as on Linux.
+func (p *Path) Unreach() *Fault {
+	return p.n.break_("unreach", p.name, Verdict{Action: Unreach}, 0, &p.pipe)
+}
+
+// Unreach answers every packet of both directions with a router's word that the
+// host cannot be reached.
+func (l *Link) Unreach() *Fault {
+	return l.there.n.break_("unreach", l.name(), Verdict{Action: Unreach}, 0, &l.there.pipe, &l.back.pipe)
+}
+
 var cutVerdict = Verdict{Action: Drop, Why: "cut"}
 
 // Heal undoes every fault of the path.
-func (p *Path) Heal() { p.n.heal(p.name, func(*Fault) bool { return true }, &p.pipe) }
+func (p *Path) Heal() { p.n.heal("Heal", p.name, func(*Fault) bool { return true }, &p.pipe) }
 
 // Heal undoes every fault of both directions.
 func (l *Link) Heal() {
-	l.there.n.heal(l.name(), func(*Fault) bool { return true }, &l.there.pipe, &l.back.pipe)
+	l.there.n.heal("Heal", l.name(), func(*Fault) bool { return true }, &l.there.pipe, &l.back.pipe)
 }
 
 // Release lets go what Hold kept, in order, each packet now.
-func (p *Path) Release() { p.n.heal(p.name, holds, &p.pipe) }
+func (p *Path) Release() { p.n.heal("Release", p.name, holds, &p.pipe) }
 
 // Release lets go what Hold kept in both directions.
-func (l *Link) Release() { l.there.n.heal(l.name(), holds, &l.there.pipe, &l.back.pipe) }
+func (l *Link) Release() { l.there.n.heal("Release", l.name(), holds, &l.there.pipe, &l.back.pipe) }
 
 func holds(f *Fault) bool { return f.rule.Verdict.Action == Hold }
 
@@ -188,9 +204,7 @@ func holds(f *Fault) bool { return f.rule.Verdict.Action == Hold }
 func (n *Network) break_(verb, what string, v Verdict, kind Kind, pipes ...*pipe) *Fault {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed {
-		panic(fmt.Errorf("netsim: %s of %s: the network is closed", verb, what))
-	}
+	n.mustWork(verb + " of " + what)
 	f := &Fault{n: n, name: verb + " " + what, rule: Rule{Kind: kind, Verdict: v}, since: n.sched.Now(), inPipes: pipes}
 	for _, p := range pipes {
 		p.faults = append(p.faults, f)
@@ -204,14 +218,18 @@ func (n *Network) break_(verb, what string, v Verdict, kind Kind, pipes ...*pipe
 	return f
 }
 
-func (n *Network) heal(what string, which func(*Fault) bool, pipes ...*pipe) {
+func (n *Network) heal(call, what string, which func(*Fault) bool, pipes ...*pipe) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.mustWork(call + " of " + what)
 	for _, p := range pipes {
 		for _, f := range append([]*Fault(nil), p.faults...) {
 			if which(f) {
 				n.undo(f)
 			}
+		}
+		if p.table != nil && which(p.table.fault) {
+			n.undo(p.table.fault)
 		}
 	}
 }
@@ -227,6 +245,7 @@ func (p *Path) Reset() { p.n.reset(p.name, p.to, p.from, false) }
 func (n *Network) reset(what string, h, peer *Host, both bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.mustWork("Reset of " + what)
 	n.noteLocked(Event{Why: "reset " + what})
 	now := n.sched.Now()
 	hit := func(h, peer *Host) {
@@ -242,15 +261,10 @@ func (n *Network) reset(what string, h, peer *Host, both bool) {
 	}
 }
 
-// roundTrip is what a router's answer takes: both delays without jitter.
-func (n *Network) roundTrip(from, to *Host) time.Duration {
-	return n.path(from, to).conditions.at0().Latency + n.path(to, from).conditions.at0().Latency
-}
-
-// at0 is the first phase of a schedule, or the conditions themselves.
-func (c *Conditions) at0() *Conditions {
+// present is the phase of a schedule that holds, or the conditions themselves.
+func (c *Conditions) present(now time.Duration) *Conditions {
 	if c.Schedule != nil {
-		return c.Schedule.at(0)
+		return c.Schedule.at(now)
 	}
 	return c
 }

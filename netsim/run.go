@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/seed-5a7f77c4/deadair/clock"
@@ -44,13 +45,20 @@ func Bubble(t *testing.T, f func(t *testing.T, n *Network), opts ...Option) erro
 	o := configure(opts)
 	defer o.pin()()
 	dnsserver.Prime()
-	var missed error
+	var missed atomic.Value // of error; a bubble whose time stands still is left behind and may yet end
 	err := clock.Bubble(t, func(t *testing.T) {
 		n := New(opts...)
-		t.Cleanup(func() { missed = n.Close() })
+		t.Cleanup(func() {
+			if err := n.Close(); err != nil {
+				missed.Store(err)
+			}
+		})
 		f(t, n)
 	}, o.clock...)
-	return errors.Join(err, missed)
+	if m, ok := missed.Load().(error); ok {
+		return errors.Join(err, m)
+	}
+	return err
 }
 
 func configure(opts []Option) options {

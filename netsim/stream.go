@@ -281,14 +281,22 @@ func (c *Conn) expired(by time.Duration) bool {
 	return by != noDeadline && c.host.n.sched.Now() >= by
 }
 
+// usable says why a call cannot be served.
+func (c *Conn) usable() error {
+	if c.closed {
+		return net.ErrClosed
+	}
+	return c.host.n.usable()
+}
+
 // Read implements net.Conn.
 func (c *Conn) Read(b []byte) (int, error) {
 	n := c.host.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for {
-		if c.closed {
-			return 0, c.opError("read", net.ErrClosed)
+		if err := c.usable(); err != nil {
+			return 0, c.opError("read", err)
 		}
 		if len(b) == 0 {
 			return 0, nil
@@ -324,8 +332,8 @@ func (c *Conn) Write(b []byte) (written int, err error) {
 		}
 	}()
 	for {
-		if c.closed {
-			return written, c.opError("write", net.ErrClosed)
+		if err := c.usable(); err != nil {
+			return written, c.opError("write", err)
 		}
 		if c.expired(c.writeBy) {
 			return written, c.opError("write", os.ErrDeadlineExceeded)
@@ -354,8 +362,8 @@ func (c *Conn) Close() error {
 	n := c.host.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if c.closed {
-		return c.opError("close", net.ErrClosed)
+	if err := c.usable(); err != nil {
+		return c.opError("close", err)
 	}
 	c.closed = true
 	c.abort = c.linger == 0
@@ -370,13 +378,12 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// lingerUntil blocks a Close as SO_LINGER does.
+// lingerUntil blocks a Close as SO_LINGER does. What has not arrived by then
+// stays on its way, as on Linux.
 func (c *Conn) lingerUntil(by time.Duration) {
 	n := c.host.n
 	for !n.closed && !c.ep.Flushed() || n.sched.Queued(&c.transmit) {
 		if n.sched.Now() >= by {
-			c.abort = true
-			c.kick(n.sched.Now())
 			return
 		}
 		c.armDeadline(&c.writeTimer, by)
@@ -397,8 +404,8 @@ func (c *Conn) shutdown(op string, do func() syscall.Errno) error {
 	n := c.host.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if c.closed {
-		return c.opError(op, net.ErrClosed)
+	if err := c.usable(); err != nil {
+		return c.opError(op, err)
 	}
 	if errno := do(); errno != 0 {
 		return c.opError(op, os.NewSyscallError("shutdown", errno))
@@ -433,8 +440,8 @@ func (c *Conn) setDeadlines(t time.Time, read, write bool) error {
 	n := c.host.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if c.closed {
-		return c.opError("set", net.ErrClosed)
+	if err := c.usable(); err != nil {
+		return c.opError("set", err)
 	}
 	by := n.deadline(t)
 	if read {
@@ -457,8 +464,9 @@ func (n *Network) deadline(t time.Time) time.Duration {
 	return max(t.Sub(n.sched.Epoch()), 1)
 }
 
-// SetLinger is that of *net.TCPConn: 0 resets the connection on Close, more
-// makes Close wait so many seconds for what was written to arrive.
+// SetLinger is that of *net.TCPConn on Linux: 0 resets the connection on Close,
+// more makes Close wait for what was written to arrive, but no more than so many
+// seconds; a negative number, the default, does not wait.
 func (c *Conn) SetLinger(sec int) error { return c.set(func() { c.linger = max(sec, -1) }) }
 
 // SetNoDelay turns Nagle's algorithm off, which is the default.
@@ -520,8 +528,8 @@ func (c *Conn) set(f func()) error {
 	n := c.host.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if c.closed {
-		return c.opError("set", net.ErrClosed)
+	if err := c.usable(); err != nil {
+		return c.opError("set", err)
 	}
 	f()
 	c.settle(n.sched.Now())

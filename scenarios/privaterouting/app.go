@@ -80,8 +80,11 @@ func (a *App) Forgotten() int {
 }
 
 // Choice is the choice in force towards the relay.
-func (a *App) Choice() (choice.Entry[string], bool) {
-	return a.client.Choice(forward.Key{User: user, Destination: relayName})
+func (a *App) Choice() (choice.Entry[string], bool) { return a.ChoiceFor(relayName) }
+
+// ChoiceFor is the choice in force towards a relay.
+func (a *App) ChoiceFor(name string) (choice.Entry[string], bool) {
+	return a.client.Choice(forward.Key{User: user, Destination: name})
 }
 
 // request is a command for the relay.
@@ -91,7 +94,14 @@ func request(m wire.Message, u forward.Urgency) forward.Request {
 
 // Do sends a command to the relay once.
 func (a *App) Do(ctx context.Context, m wire.Message, u forward.Urgency) (forward.Result, error) {
-	res, err := a.client.Do(ctx, request(m, u))
+	return a.DoAt(ctx, relayName, m, u)
+}
+
+// DoAt sends a command to a relay once.
+func (a *App) DoAt(ctx context.Context, name string, m wire.Message, u forward.Urgency) (forward.Result, error) {
+	r := request(m, u)
+	r.Destination = relay(name)
+	res, err := a.client.Do(ctx, r)
 	if err != nil {
 		a.w.Journal.Add("app", "failed", res.Proxy, err.Error())
 	} else {

@@ -18,6 +18,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/net/proxy"
@@ -55,8 +57,8 @@ type Setup struct {
 	Plain bool
 	// Clock is what the app measures with. Default: the system's.
 	Clock clock.Clock
-	// Change changes the user's configuration, if set.
-	Change func(*forward.Config)
+	// Relays are further relays beside R.
+	Relays []string
 }
 
 // World is who is there, ready to be used.
@@ -67,6 +69,9 @@ type World struct {
 	ca      *ca.Authority
 	hosts   map[string]*netsim.Host
 	servers map[string]*Server
+
+	mu     sync.Mutex
+	change func(*forward.Config)
 
 	// Journal is the record of what the actors did and received.
 	Journal *Journal
@@ -89,11 +94,13 @@ func NewWorld(p *scenarios.Play, subject Subject, s Setup) *World {
 	if w.ca, err = ca.New(1, time.Now()); err != nil {
 		p.Fatal(err)
 	}
-	for _, name := range append([]string{"app", "contact", relayName, homeName, socksName}, s.Proxies...) {
+	relays := append([]string{relayName, homeName}, s.Relays...)
+	for _, name := range slices.Concat([]string{"app", "contact", socksName}, relays, s.Proxies) {
 		w.hosts[name] = p.Net.Host(name)
 	}
-	w.serve(relayName, nil)
-	w.serve(homeName, nil)
+	for _, name := range relays {
+		w.serve(name, nil)
+	}
 	for _, name := range s.Proxies {
 		dial := w.hosts[name].DialContext
 		for _, broken := range s.Broken {
@@ -149,7 +156,7 @@ func (w *World) throughTheHole(name string) DialFunc {
 	if !w.setup.Plain {
 		when = blackhole.Then(blackhole.AfterTLSHandshake(), when)
 	}
-	relay, err := socksrelay.New(socksrelay.Config{
+	hole, err := socksrelay.New(socksrelay.Config{
 		Dial:   w.hosts[socksName].DialContext,
 		Faults: []*socksrelay.Fault{socksrelay.BlackHole(when)},
 	})
@@ -160,8 +167,8 @@ func (w *World) throughTheHole(name string) DialFunc {
 	if err != nil {
 		w.play.Fatal(err)
 	}
-	go relay.Serve(l)
-	w.play.Cleanup(func() { relay.Close() })
+	go hole.Serve(l)
+	w.play.Cleanup(func() { hole.Close() })
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	client, err := proxy.SOCKS5("tcp", net.JoinHostPort(socksName, port), nil, forwardDialer(w.hosts[name].DialContext))
 	if err != nil {
@@ -190,8 +197,26 @@ func (w *World) Server(name string) *Server { return w.servers[name] }
 // Stop takes a server out of service: its host refuses connections.
 func (w *World) Stop(name string) { w.servers[name].Close() }
 
-// destination is the relay as the app knows it.
-var destination = pick.Server{Name: relayName, Hosts: []string{relayName}}
+// relay is a relay as the app knows it.
+func relay(name string) pick.Server { return pick.Server{Name: name, Hosts: []string{name}} }
+
+// destination is R.
+var destination = relay(relayName)
+
+// Configure changes the user's configuration from the next call on, in the place
+// of an earlier change.
+func (w *World) Configure(change func(*forward.Config)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.change = change
+}
+
+// Only leaves the user one proxy.
+func (w *World) Only(name string) {
+	w.Configure(func(c *forward.Config) {
+		c.Servers = slices.DeleteFunc(c.Servers, func(s pick.Server) bool { return s.Name != name })
+	})
+}
 
 // config is what the user has configured.
 func (w *World) config() forward.Config {
@@ -199,8 +224,10 @@ func (w *World) config() forward.Config {
 	for _, name := range w.setup.Proxies {
 		c.Servers = append(c.Servers, pick.Server{Name: name, Hosts: []string{name}, Enabled: true, Proxy: true})
 	}
-	if w.setup.Change != nil {
-		w.setup.Change(&c)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.change != nil {
+		w.change(&c)
 	}
 	return c
 }

@@ -96,6 +96,8 @@ type Endpoint struct {
 	ackNow      bool
 	ackPending  bool
 	recovering  bool
+	restarting  bool // recovering from a time-out: the window grows meanwhile
+	resend      bool // one lost segment goes out whatever the window says
 
 	// Sending. una ≤ nxt ≤ end (+1 with the FIN).
 	una, nxt, end int64
@@ -125,6 +127,7 @@ type Endpoint struct {
 	unacked     int // received since the last acknowledgement
 	recvq       recvQueue
 	beyond      []ahead // out of order, sorted
+	latest      int64   // where what came last of it starts
 	beyondBytes int
 
 	delackAt time.Duration
@@ -149,6 +152,14 @@ type ahead struct {
 	n     int
 	fin   bool
 	parts []part
+}
+
+// end is the number after its last.
+func (a *ahead) end() int64 {
+	if a.fin {
+		return a.seq + int64(a.n) + 1
+	}
+	return a.seq + int64(a.n)
 }
 
 // Init prepares e. The zero Endpoint is closed.

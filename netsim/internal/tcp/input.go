@@ -166,9 +166,9 @@ func (e *Endpoint) ackedUpTo(now time.Duration, ack int64) {
 	e.backoff = 0
 	e.sendq.acked(e.pool, min(ack, e.end), e.end)
 	if e.recovering && ack >= e.recover {
-		e.recovering = false
+		e.recovering, e.restarting = false, false
 	}
-	if !e.recovering {
+	if !e.recovering || e.restarting {
 		e.grow(acked)
 	}
 	if space := e.Space(); space >= e.cfg.SendBuffer/3 || space == e.cfg.SendBuffer {
@@ -292,6 +292,7 @@ func (e *Endpoint) takeInOrder(parts []part, n int, fin bool) {
 
 // insertAhead keeps a where it belongs; what is there already is not kept twice.
 func (e *Endpoint) insertAhead(a ahead) {
+	e.latest = a.seq
 	i := 0
 	for i < len(e.beyond) && e.beyond[i].seq < a.seq {
 		i++

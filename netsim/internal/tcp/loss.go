@@ -70,7 +70,7 @@ func (e *Endpoint) detectLoss(now time.Duration) {
 	}
 	if found && !e.recovering {
 		mss, _ := e.env.SegmentSize()
-		e.recovering, e.recover = true, e.nxt
+		e.recovering, e.recover, e.resend = true, e.nxt, true
 		e.ssthresh = max(e.cwnd*7/10, 2*int64(mss)) // CUBIC's factor
 		e.cwnd = e.ssthresh
 	}
@@ -84,7 +84,7 @@ func (e *Endpoint) timedOut() {
 		e.ssthresh = max(e.inFlight()/2, 2*int64(mss))
 	}
 	e.cwnd = int64(mss)
-	e.recovering, e.recover = true, e.nxt
+	e.recovering, e.restarting, e.recover = true, true, e.nxt
 	for i := e.flightHead; i < len(e.flight); i++ {
 		if f := &e.flight[i]; !f.sacked && !f.lost {
 			f.lost = true

@@ -12,20 +12,34 @@ func (e *Endpoint) stamp(s *Segment) {
 	e.advertised = e.window()
 	s.Flags |= ACK
 	s.Ack, s.Right = e.rcvNxt, e.advertised
-	for _, a := range e.beyond {
-		end := a.seq + int64(a.n)
-		if a.fin {
-			end++
-		}
-		if n := len(s.sack); n > 0 && s.sack[n-1].To >= a.seq {
-			s.sack[n-1].To = max(s.sack[n-1].To, end)
-		} else if n < maxSackRanges {
-			s.sack = append(s.sack, Range{a.seq, end})
-		} else {
-			break
+	s.sack = e.ranges(s.sack)
+	e.ackNow, e.ackPending, e.delackAt, e.unacked = false, false, never, 0
+}
+
+// ranges are the blocks of a selective acknowledgement: the one with what came
+// last and those next below it, which came before it as a rule. The sender adds
+// up what it is told, so that in the end it knows all (RFC 2018, section 4).
+func (e *Endpoint) ranges(to []Range) []Range {
+	last := len(e.beyond) - 1
+	for last >= 0 && e.beyond[last].seq > e.latest {
+		last--
+	}
+	if last < 0 {
+		last = len(e.beyond) - 1
+	}
+	for i := last; i >= 0; i-- {
+		a := &e.beyond[i]
+		n := len(to)
+		switch {
+		case n > 0 && a.end() >= to[n-1].From:
+			to[n-1] = Range{min(a.seq, to[n-1].From), max(a.end(), to[n-1].To)}
+		case n < maxSackRanges:
+			to = append(to, Range{a.seq, a.end()})
+		default:
+			return to
 		}
 	}
-	e.ackNow, e.ackPending, e.delackAt, e.unacked = false, false, never, 0
+	return to
 }
 
 // ack sends an acknowledgement and nothing else.
@@ -79,9 +93,10 @@ func (e *Endpoint) retransmit(now time.Duration, burst int) {
 		if !f.lost {
 			continue
 		}
-		if n := e.inFlight(); n > 0 && n+(f.end-f.seq) > e.cwnd {
+		if n := e.inFlight(); n > 0 && n+(f.end-f.seq) > e.cwnd && !e.resend {
 			return
 		}
+		e.resend = false
 		data := f.end - f.seq
 		if f.fin {
 			data--
@@ -105,7 +120,7 @@ func (e *Endpoint) sendNew(now time.Duration, mss, burst int64) {
 	for e.nxt < e.sendable() {
 		avail := max(0, e.end-e.nxt)
 		room := min(e.right-e.nxt, e.cwnd-e.inFlight())
-		n := min(avail, burst, room)
+		n := max(0, min(avail, burst, room)) // no room: a FIN may still go
 		if n < avail && n < mss && avail > 0 {
 			// Part of a segment only: wait for more room, unless nothing is in
 			// flight that would bring it and the window is never going to be larger.
