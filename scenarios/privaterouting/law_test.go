@@ -43,6 +43,44 @@ func TestRecoveryFollowsTheLaw(t *testing.T) {
 	require.False(t, math.IsNaN(p))
 }
 
+// What a user sees who gives up after 6 Retries, or after 14: P1 has to be picked
+// again at most once, or five times.
+func TestCapsFollowTheLaw(t *testing.T) {
+	const seeds = 200
+	counts := [2][2]int{} // within 6, within 14: joined, not joined
+	for seed := range uint64(seeds) {
+		o := scenarios.Run(t, storyNamed(t, "PR-8"), privaterouting.Ours(), scenarios.Seed(seed))
+		o.Require(t)
+		for i, name := range []string{"joined within 6", "joined within 14"} {
+			if o.Figures[name].(bool) {
+				counts[i][0]++
+			} else {
+				counts[i][1]++
+			}
+		}
+	}
+	_, p, err := scenarios.ChiSquare(counts[0][:], []float64{3. / 4, 1. / 4})
+	require.NoError(t, err)
+	require.Greater(t, p, 0.001, "%v within 6", counts[0])
+	require.GreaterOrEqual(t, counts[1][0], seeds*9/10, "%v within 14, where 63 of 64 are", counts[1])
+	t.Logf("within 6: %v (p %.3f), within 14: %v", counts[0], p, counts[1])
+}
+
+// Five of ten proxies broken: each pick is broken with probability ½.
+func TestFleetFollowsTheLaw(t *testing.T) {
+	const seeds = 200
+	counts := make([]int, 4)
+	for seed := range uint64(seeds) {
+		o := scenarios.Run(t, storyNamed(t, "PR-28"), privaterouting.Ours(), scenarios.Seed(seed))
+		o.Require(t)
+		counts[min(o.Figures["repicks"].(int), 3)]++
+	}
+	_, p, err := scenarios.ChiSquare(counts, []float64{1. / 2, 1. / 4, 1. / 8, 1. / 8})
+	require.NoError(t, err)
+	require.Greater(t, p, 0.001, "%v", counts)
+	t.Logf("k = 0, 1, 2, more: %v (p %.3f)", counts, p)
+}
+
 // The same seed, the same trace, whatever the number of processors.
 func TestDeterminism(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
@@ -52,7 +90,7 @@ func TestDeterminism(t *testing.T) {
 			var hash string
 			for _, procs := range []int{1, 2, 4} {
 				runtime.GOMAXPROCS(procs)
-				for range 8 {
+				for range 3 {
 					o := scenarios.Run(t, sc, privaterouting.Ours(), scenarios.Seed(3))
 					if hash == "" {
 						hash = o.Hash

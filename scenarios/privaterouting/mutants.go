@@ -5,6 +5,9 @@ import (
 
 	"github.com/seed-5a7f77c4/deadair/scenarios"
 	"github.com/seed-5a7f77c4/deadair/selection/choice"
+	"github.com/seed-5a7f77c4/deadair/selection/forward"
+	"github.com/seed-5a7f77c4/deadair/selection/pick"
+	"github.com/seed-5a7f77c4/deadair/selection/share"
 )
 
 // mutant is the agent with one rule off or wrong.
@@ -27,20 +30,20 @@ func Mutants() []mutant {
 		{
 			Name: "old", Doc: "neither a failed connect nor failed forwards ever forget a proxy",
 			Apply: func(s Subject) Subject { return noStreak(noConnect(s)) },
-			Kills: []string{"PR-1", "PR-1-silent", "PR-2", "PR-3", "PR-4", "PR-5", "PR-12"},
+			Kills: []string{"PR-1", "PR-1-silent", "PR-2", "PR-3", "PR-4", "PR-5", "PR-6", "PR-7", "PR-8", "PR-9", "PR-12", "PR-14", "PR-15", "PR-16", "PR-17", "PR-21", "PR-25", "PR-28", "PR-29", "PR-30", "PR-31"},
 		},
 		{
 			Name: "connect failure keeps", Doc: "a failed connect does not forget the proxy",
-			Apply: noConnect, Kills: []string{"PR-1", "PR-1-silent"},
+			Apply: noConnect, Kills: []string{"PR-1", "PR-1-silent", "PR-25"},
 		},
 		{
 			Name: "streak never forgets", Doc: "failed forwards count for nothing",
-			Apply: noStreak, Kills: []string{"PR-2", "PR-3", "PR-4", "PR-5", "PR-12"},
+			Apply: noStreak, Kills: []string{"PR-2", "PR-3", "PR-4", "PR-5", "PR-6", "PR-7", "PR-8", "PR-9", "PR-12", "PR-14", "PR-15", "PR-16", "PR-17", "PR-21", "PR-28", "PR-29", "PR-30", "PR-31"},
 		},
 		{
 			Name: "first failure forgets", Doc: "one failed forward is enough",
 			Apply: change(func(p *choice.Policy) { *p = p.With(choice.ForwardFailed, choice.Forget) }),
-			Kills: []string{"PR-2", "PR-3", "PR-4", "PR-5", "PR-12"},
+			Kills: []string{"PR-2", "PR-3", "PR-4", "PR-5", "PR-7", "PR-8", "PR-9", "PR-11", "PR-12", "PR-16", "PR-21", "PR-28", "PR-29", "PR-30", "PR-31", "PR-32"},
 		},
 		{
 			Name: "start moves", Doc: "each failure starts the streak anew",
@@ -59,22 +62,123 @@ func Mutants() []mutant {
 		{
 			Name: "success clears nothing", Doc: "a forward that reached the relay leaves the streak running",
 			Apply: change(func(p *choice.Policy) { *p = p.Without(choice.RelayReached) }),
-			Kills: []string{"PR-12"},
+			Kills: []string{"PR-12", "PR-21"},
 		},
 		{
 			Name: "dead session stays", Doc: "NO_SESSION leaves the session that the proxy does not know in its place",
 			Apply: func(s Subject) Subject { s.Policy.NoSession.Drop = false; return s },
-			Kills: []string{"PR-13"},
+			Kills: []string{"PR-11", "PR-13", "PR-14"},
 		},
 		{
 			Name: "no retry after NO_SESSION", Doc: "the call ends with the error",
 			Apply: func(s Subject) Subject { s.Policy.NoSession.Retries = 0; return s },
-			Kills: []string{"PR-13"},
+			Kills: []string{"PR-11", "PR-13", "PR-13-again", "PR-14"},
 		},
 		{
 			Name: "NO_SESSION counts", Doc: "a session that the proxy does not know begins a streak",
 			Apply: change(func(p *choice.Policy) { *p = p.With(choice.SessionUnknown, choice.Count) }),
-			Kills: []string{"PR-13"},
+			Kills: []string{"PR-13", "PR-13-again"},
+		},
+		{
+			Name: "NO_SESSION loops", Doc: "the call asks for new sessions without end",
+			Apply: func(s Subject) Subject { s.Policy.NoSession.Retries = 1000; return s },
+			Kills: []string{"PR-13-again"},
+		},
+		{
+			Name: "NO_SESSION records", Doc: "the proxy of the retry is put into the table",
+			Apply: func(s Subject) Subject { s.Policy.NoSession.Record = true; return s },
+			Kills: []string{"PR-14"},
+		},
+		{
+			Name: "failed PRXY keeps", Doc: "a proxy that gives no session is kept",
+			Apply: change(func(p *choice.Policy) { *p = p.Without(choice.SessionFailed) }),
+			Kills: []string{"PR-18", "PR-35"},
+		},
+		{
+			Name: "end of connection keeps", Doc: "the end of the proxy's connection forgets nothing",
+			Apply: change(func(p *choice.Policy) { *p = p.Without(choice.ConnectionEnded) }),
+			Kills: []string{"PR-17", "PR-24", "PR-33"},
+		},
+		{
+			Name: "no guard on failure", Doc: "a late failure counts against whatever choice there is",
+			Apply: change(func(p *choice.Policy) { *p = p.Guarded(choice.Anyone, choice.ForwardFailed) }),
+			Kills: []string{"PR-15", "PR-15-same"},
+		},
+		{
+			Name: "guard by name", Doc: "a late failure counts against a new choice of the same proxy",
+			Apply: change(func(p *choice.Policy) { *p = p.Guarded(choice.SameProxy, choice.ForwardFailed) }),
+			Kills: []string{"PR-15-same"},
+		},
+		{
+			Name: "no guard on success", Doc: "a late success clears the new choice's streak",
+			Apply: change(func(p *choice.Policy) { *p = p.Guarded(choice.Anyone, choice.RelayReached) }),
+			Kills: []string{"PR-16"},
+		},
+		{
+			Name: "no guard on the end of a connection", Doc: "the old proxy's end forgets the new choice",
+			Apply: change(func(p *choice.Policy) { *p = p.Guarded(choice.Anyone, choice.ConnectionEnded) }),
+			Kills: []string{"PR-17"},
+		},
+		{
+			Name: "no guard on PRXY", Doc: "a late failure of PRXY forgets the new choice",
+			Apply: change(func(p *choice.Policy) { *p = p.Guarded(choice.Anyone, choice.SessionFailed) }),
+			Kills: []string{"PR-18"},
+		},
+		{
+			Name: "waiter's time-out forgets", Doc: "whoever waits in vain for another's connection forgets the proxy",
+			Apply: change(func(p *choice.Policy) { *p = p.With(choice.WaitTimedOut, choice.Forget) }),
+			Kills: []string{"PR-19"},
+		},
+		{
+			Name: "client time-out counts", Doc: "the app's own time-out counts as a report does",
+			Apply: change(func(p *choice.Policy) { *p = p.With(choice.ForwardTimedOut, choice.Count) }),
+			Kills: []string{"PR-5", "PR-8", "PR-23", "PR-24", "PR-34"},
+		},
+		{
+			Name: "host error forgets", Doc: "a proxy that cannot reach such a relay at all is forgotten",
+			Apply: change(func(p *choice.Policy) { *p = p.With(choice.HostError, choice.Forget) }),
+			Kills: []string{"PR-22"},
+		},
+		{
+			Name: "fallback after time-outs", Doc: "a time-out is reason enough to go directly",
+			Apply: func(s Subject) Subject {
+				s.Policy.FallsBack = func(e *forward.Error) bool { return e.HostError() || e.Code == forward.Timeout }
+				return s
+			},
+			Kills: []string{"PR-22"},
+		},
+		{
+			Name: "drop rule without the silence", Doc: "three time-outs end a connection at the next look",
+			Apply: func(s Subject) Subject { s.Policy.Idle.Silence = 0; return s },
+			Kills: []string{"PR-24"},
+		},
+		{
+			Name: "drop rule without the count", Doc: "silence alone ends a connection",
+			Apply: func(s Subject) Subject { s.Policy.Idle.Commands = 0; return s },
+			Kills: []string{"PR-24"},
+		},
+		{
+			Name: "stored error never expires", Doc: "a failed connect is never tried anew",
+			Apply: func(s Subject) Subject { s.Policy.ConnectErrors = share.For(-1); return s },
+			Kills: []string{"PR-25"},
+		},
+		{
+			Name: "pick ignores operators", Doc: "a proxy of the relay's own operator is as good as any",
+			Apply: func(s Subject) Subject { s.Policy.Cascade = []pick.Filter{pick.ProxyRole, pick.OtherHost}; return s },
+			Kills: []string{"PR-26"},
+		},
+		{
+			Name: "pick ignores hosts", Doc: "a proxy on the relay's own host is as good as any",
+			Apply: func(s Subject) Subject {
+				s.Policy.Cascade = []pick.Filter{pick.ProxyRole, pick.OtherOperator}
+				return s
+			},
+			Kills: []string{"PR-26"},
+		},
+		{
+			Name: "ladder never grows", Doc: "every two seconds, for ever",
+			Apply: func(s Subject) Subject { s.Policy.Retry.Ladder.Max = s.Policy.Retry.Ladder.Initial; return s },
+			Kills: []string{"PR-35"},
 		},
 	}
 }

@@ -10,10 +10,35 @@ import (
 
 // sessionStories are about the proxy's session with the relay.
 func sessionStories() []story {
-	return []story{{
-		ID: "PR-13", Title: "the proxy's own connection to the relay drops: NO_SESSION, the same proxy gets a new session",
-		Play: playNoSession,
-	}}
+	return []story{
+		{
+			ID: "PR-13", Title: "the proxy's own connection to the relay drops: NO_SESSION, the same proxy gets a new session",
+			Play: playNoSession,
+		},
+		{
+			ID: "PR-13-again", Title: "NO_SESSION and NO_SESSION again: the second one is an error, and the failure counts once",
+			Play: playNoSessionAgain,
+		},
+	}
+}
+
+func playNoSessionAgain(p *scenarios.Play, s Subject) {
+	w := NewWorld(p, s, Setup{First: "p1"})
+	w.warm()
+	w.Server("p1").Script(func(m wire.Message) Reaction {
+		if _, is := m.(*wire.Forward); is {
+			return Reaction{Answer: proxyFailure(forward.NoSession)}
+		}
+		return Reaction{}
+	})
+	before, _ := w.App.Choice()
+	_, err := w.App.Do(p.Context(), command, forward.Urgency{})
+	require.ErrorContains(p, err, "PROXY NO_SESSION")
+	require.Equal(p, 3, w.Journal.Count("p1", "PFWD"), "one retry, no loop")
+	after, there := w.App.Choice()
+	require.True(p, there)
+	require.Equal(p, before, after)
+	require.Empty(p, w.App.Changes())
 }
 
 func playNoSession(p *scenarios.Play, s Subject) {

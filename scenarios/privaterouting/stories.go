@@ -13,7 +13,10 @@ type story = scenarios.Scenario[Subject]
 // Stories are all stories, by their ids.
 func Stories() []story {
 	var all []story
-	for _, s := range [][]story{offlineStories(), streakStories(), joinStories(), sessionStories()} {
+	for _, s := range [][]story{
+		offlineStories(), streakStories(), joinStories(), sessionStories(), changingStories(), guardStories(),
+		outcomeStories(), fleetStories(), variantStories(),
+	} {
 		all = append(all, s...)
 	}
 	for i := range all {

@@ -42,23 +42,11 @@ var _ = ginkgo.Describe("private routing", func() {
 
 var _ = ginkgo.Describe("mutants of private routing", ginkgo.Label("private-routing", "mutants"), func() {
 	ginkgo.It("are killed by the stories they name, and by no other", func() {
-		matrix, err := scenarios.Matrix(suite, privaterouting.Stories(), privaterouting.Ours(), privaterouting.Mutants(), 2, nil)
+		matrix, err := scenarios.Matrix(suite, privaterouting.Stories(), privaterouting.Ours(), privaterouting.Mutants(), 1, nil)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		var table strings.Builder
 		matrix.WriteTo(&table)
 		ginkgo.AddReportEntry("matrix", table.String(), ginkgo.ReportEntryVisibilityFailureOrVerbose)
 		gomega.Expect(matrix.Check()).To(gomega.Succeed())
-	})
-
-	ginkgo.It("touch every story", func() {
-		killers := map[string]bool{}
-		for _, m := range privaterouting.Mutants() {
-			for _, id := range m.Kills {
-				killers[id] = true
-			}
-		}
-		for _, s := range privaterouting.Stories() {
-			gomega.Expect(killers).To(gomega.HaveKey(s.ID))
-		}
 	})
 })
