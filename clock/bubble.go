@@ -77,7 +77,7 @@ type bubble struct {
 
 	mu      sync.Mutex
 	errs    []error
-	stopped string // who ended the body by FailNow; read when the body has ended
+	stopped string // who ended the body by FailNow, under mu
 }
 
 func (b *bubble) fail(err error) {
@@ -236,13 +236,21 @@ func (b *bubble) body(t *testing.T, f func(t *testing.T)) {
 			return
 		}
 		if t.Failed() {
-			b.stopped = fmt.Sprintf(", and the body was stopped by %v", exitedAt())
+			b.stop(exitedAt())
 		} else if !t.Skipped() {
 			b.fail(fmt.Errorf("%w, called by %v", ErrGoexit, exitedAt()))
 		}
 	}()
 	f(t)
 	returned = true
+}
+
+// stop notes who stopped the body. One that the budget left behind may do so at
+// any time.
+func (b *bubble) stop(by frame) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stopped = fmt.Sprintf(", and the body was stopped by %v", by)
 }
 
 // exitedAt is who called Goexit, while the deferred functions run.
@@ -268,7 +276,10 @@ func (b *bubble) last(t *testing.T) {
 	}
 	switch {
 	case t.Failed():
-		b.fail(fmt.Errorf("%w%s", ErrFailed, b.stopped))
+		b.mu.Lock()
+		stopped := b.stopped
+		b.mu.Unlock()
+		b.fail(fmt.Errorf("%w%s", ErrFailed, stopped))
 	case t.Skipped():
 		b.fail(ErrSkipped)
 	}
