@@ -42,8 +42,9 @@ determinism: ## the determinism tests at 1, 2 and 4 processors, again and again
 	$(GO) test -race -count=5 -cpu=1,2,4 -run 'Determin|Replay|Repeat' ./clock/... ./netsim/... ./scenarios/...
 
 bench: ## benchmarks beside what one would take instead, as ratios
-	$(GO) test -run '^$$' -bench . ./clock ./netsim ./blackhole
-	@for m in $(MODULES); do echo "== $$m"; (cd $$m && $(GO) test -run '^$$' -bench . ./...) || exit 1; done
+	$(GO) test -run '^$$' -bench . ./clock ./selection/choice ./scenarios/privaterouting
+	cd socksrelay/bench && $(GO) test -run '^$$' -bench . .
+	cd netsim/programs && $(GO) test -run '^$$' -bench . . | $(GO) run ./cmd/ratios
 
 fuzz: ## each fuzz test for a while; FUZZTIME=30s
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u | while read d; do \

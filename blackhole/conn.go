@@ -30,6 +30,7 @@ type Conn struct {
 	alarmAt  time.Time
 	shut     bool
 	switches []*Switch
+	lostEnd  func(error) // see OnLostEnd; nil once it has been called
 }
 
 // half is one direction of a Conn: the stream its holder reads or the one it writes.
@@ -88,6 +89,15 @@ func (c *Conn) RemoteAddr() net.Addr { return c.inner.RemoteAddr() }
 // Traffic is the number of bytes that the holder has read and written so far, those included that a fault swallowed on
 // the way out.
 func (c *Conn) Traffic() (read, written int64) { return c.read.Load(), c.wrote.Load() }
+
+// OnLostEnd sets the function that is called, once, when the stream that c reads has ended at the other side and a fault
+// lets that end vanish, so that no Read tells of it. err is io.EOF or what the inner connection's Read returned. The
+// function runs in a goroutine that reads; it may close c but must not read from it. Set it before the first Read.
+func (c *Conn) OnLostEnd(f func(err error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lostEnd = f
+}
 
 // Faults tells how each fault stands, in the order in which bytes meet them.
 func (c *Conn) Faults() []Status {

@@ -187,9 +187,10 @@ func TestExchangesCountTurns(t *testing.T) {
 
 func TestTLSHandshakePassesAndNothingElse(t *testing.T) {
 	for name, config := range map[string]*tls.Config{
-		"1.2":             {MaxVersion: tls.VersionTLS12},
-		"1.3":             {MinVersion: tls.VersionTLS13},
-		"1.3 hello retry": {MinVersion: tls.VersionTLS13, CurvePreferences: []tls.CurveID{tls.CurveP521}},
+		"1.2":                    {MaxVersion: tls.VersionTLS12},
+		"1.3":                    {MinVersion: tls.VersionTLS13},
+		"1.3 client certificate": {MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAnyClientCert},
+		"1.3 hello retry":        {MinVersion: tls.VersionTLS13, CurvePreferences: []tls.CurveID{tls.CurveP521}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hole := &blackhole.Fault{When: blackhole.AfterTLSHandshake(), Do: blackhole.Swallow(), On: blackhole.Both}
@@ -198,7 +199,7 @@ func TestTLSHandshakePassesAndNothingElse(t *testing.T) {
 			server.Certificates = []tls.Certificate{certificate(t)}
 			shaken := make(chan error, 1)
 			go func() { shaken <- tls.Server(s, server).Handshake() }()
-			client := tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+			client := tls.Client(c, &tls.Config{InsecureSkipVerify: true, Certificates: server.Certificates})
 			require.NoError(t, client.Handshake())
 			require.NoError(t, <-shaken)
 			_, err := client.Write([]byte("hello"))

@@ -85,7 +85,7 @@ type ruling struct {
 type track struct {
 	ready time.Time // when the present piece may pass, or the next one
 	pos   uint64    // bytes that have passed
-	cut   int       // bytes of the present piece that have passed
+	cut   int       // of the present piece: bytes that have passed; for delay, whether some have
 }
 
 // behaviour is an effect as a pure state machine: admit decides, shape gives the bytes as they go on, commit tells
@@ -134,8 +134,9 @@ func (d delay) validate() error {
 	}
 	return nil
 }
-func (d delay) admit(t *track, now time.Time, _ item) ruling {
-	if t.ready.IsZero() {
+func (d delay) admit(t *track, now time.Time, it item) ruling {
+	// A piece waits once, also if another fault or a trigger cuts it.
+	if t.ready.IsZero() && (it.fresh || it.end || t.cut == 0) {
 		t.ready = now.Add(time.Duration(d))
 	}
 	if now.Before(t.ready) {
@@ -144,7 +145,7 @@ func (d delay) admit(t *track, now time.Time, _ item) ruling {
 	return ruling{}
 }
 func (delay) shape(_ *track, _ Direction, p []byte) []byte { return p }
-func (delay) commit(t *track, _ time.Time, _ int)          { t.ready = time.Time{} }
+func (delay) commit(t *track, _ time.Time, _ int)          { t.ready, t.cut = time.Time{}, 1 }
 
 type throttle int
 

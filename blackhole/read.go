@@ -99,7 +99,14 @@ func (c *Conn) settle(p []byte) (int, error) {
 	if d.verb == hold || it.end {
 		changed = c.change()
 	}
+	var lost func(error)
+	if it.end && d.verb == drop {
+		lost, c.lostEnd = c.lostEnd, nil
+	}
 	c.mu.Unlock()
+	if lost != nil {
+		lost(c.r.end)
+	}
 	c.r.fresh = c.r.fresh && d.verb == hold
 	switch {
 	case it.end && (d.verb == pass || dry && d.until.IsZero()):

@@ -187,7 +187,7 @@ func (h *Host) route(a, from netip.Addr) (out *Interface, src netip.Addr, in *In
 func (h *Host) Crash() {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	h.n.mustOwn("Host.Crash of " + h.name, h)
+	h.n.mustOwn("Host.Crash of "+h.name, h)
 	if h.crashed {
 		return
 	}
@@ -205,7 +205,7 @@ func (h *Host) Crash() {
 func (h *Host) Restart() {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	h.n.mustOwn("Host.Restart of " + h.name, h)
+	h.n.mustOwn("Host.Restart of "+h.name, h)
 	if h.crashed {
 		h.n.noteLocked(Event{Why: "restart " + h.name})
 	}
@@ -234,7 +234,7 @@ func (h *Host) abandon() {
 func (h *Host) Pause() {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	h.n.mustOwn("Host.Pause of " + h.name, h)
+	h.n.mustOwn("Host.Pause of "+h.name, h)
 	if !h.paused && !h.crashed {
 		h.n.noteLocked(Event{Why: "pause " + h.name})
 		h.paused = true
@@ -246,7 +246,7 @@ func (h *Host) Pause() {
 func (h *Host) Resume() {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
-	h.n.mustOwn("Host.Resume of " + h.name, h)
+	h.n.mustOwn("Host.Resume of "+h.name, h)
 	if !h.paused {
 		return
 	}

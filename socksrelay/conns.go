@@ -52,7 +52,9 @@ func (c *clientConn) WriteTo(w io.Writer) (int64, error) {
 	if n, err := c.flushEarly(w); err != nil {
 		return n, nil // an error in writing, as in carry
 	}
-	return carry(w, c.Conn)
+	n, err := carry(w, c.Conn)
+	c.s.found()
+	return n, err
 }
 
 // CloseWrite ends the stream towards the client.

@@ -17,5 +17,6 @@
 // # Limits
 //
 // CONNECT only: go-socks5 answers BIND and UDP ASSOCIATE with reply 7, "command not supported", and so does the relay.
-// A fault of phase Dial holds back or breaks off what the client sees of the dial; it does not hold back the dial.
+// A fault of phase Dial holds back or breaks off what the client sees of the dial; it does not hold back the dial, which
+// has no bytes for an effect to act on. Give [Config] a Dial that waits or fails for that.
 package socksrelay

@@ -21,6 +21,9 @@ const (
 	DefaultHandshakeTimeout = 30 * time.Second
 	// DefaultDialTimeout is how long resolving and dialling may take.
 	DefaultDialTimeout = 60 * time.Second
+	// DefaultGoneTimeout is how long a client whose end of stream a fault has swallowed keeps its connections. It is
+	// Linux's tcp_fin_timeout, after which the kernel of a program that has closed its socket forgets it.
+	DefaultGoneTimeout = 60 * time.Second
 )
 
 // Config is what a relay is made of.
@@ -36,9 +39,14 @@ type Config struct {
 	Allow func(destination string) bool
 	// Faults are there from the start.
 	Faults []*Fault
-	// HandshakeTimeout: 0 means DefaultHandshakeTimeout, less than 0 none. A connection on which a fault acts is not
-	// closed by it: a relay that hangs does not keep time.
+	// HandshakeTimeout: 0 means DefaultHandshakeTimeout, less than 0 none. It is for clients that are slow. A relay that
+	// hangs does not keep time: while a fault holds up the handshake the time starts anew, and the client has all of it
+	// again when the fault lets go.
 	HandshakeTimeout time.Duration
+	// GoneTimeout: 0 means DefaultGoneTimeout, less than 0 none. It ends a connection whose client has ended its stream
+	// inside a black hole, where a client that has left looks like one that has only half-closed. A client that has
+	// reset its connection is known to have left and is let go at once.
+	GoneTimeout time.Duration
 	// DialTimeout: 0 means DefaultDialTimeout, less than 0 none.
 	DialTimeout time.Duration
 	// Logger hears about every connection; nil means nobody.
@@ -70,6 +78,9 @@ func New(config Config) (*Relay, error) {
 	}
 	if config.DialTimeout == 0 {
 		config.DialTimeout = DefaultDialTimeout
+	}
+	if config.GoneTimeout == 0 {
+		config.GoneTimeout = DefaultGoneTimeout
 	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
@@ -180,7 +191,8 @@ func (r *Relay) admit(conn net.Conn) *session {
 		conn.Close()
 		return nil
 	}
-	s.client = client
+	s.client = client.(faulty)
+	s.client.OnLostEnd(s.lost)
 	s.ctx, s.cancel = context.WithCancel(r.ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()

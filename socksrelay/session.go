@@ -3,6 +3,7 @@ package socksrelay
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -39,30 +40,29 @@ type session struct {
 	n      int
 	since  time.Time
 	faults []*Fault
-	client net.Conn // with the faults on it
+	client faulty // with the faults on it
 	ctx    context.Context
 	cancel context.CancelFunc
 
 	phase     atomic.Int32
-	mu        sync.Mutex // guards user, asked, target and ended
+	mu        sync.Mutex // guards target, ended, user, asked and the timers
 	target    net.Conn
 	ended     bool
 	user      string
 	asked     string
+	handshake *time.Timer
+	acted     int64          // hits of the faults when the handshake was last found to be late
+	gone      *time.Timer    // runs after the client's end of stream was lost
 	code      byte           // of the reply; 0 leaves go-socks5's
 	bound     netip.AddrPort // of the reply, if valid
 	early     []byte         // what the client sent during the dial
-	handshake *time.Timer
 }
 
 func (s *session) serve() {
 	defer s.relay.dismiss(s)
 	defer s.Close()
 	s.phase.Store(int32(Greeting))
-	if d := s.relay.config.HandshakeTimeout; d > 0 {
-		s.handshake = time.AfterFunc(d, s.late)
-		defer s.handshake.Stop()
-	}
+	s.startHandshake()
 	config := &socks5.Config{Resolver: s, Rules: s, Dial: s.dial, Logger: discard}
 	if s.relay.config.Valid != nil {
 		config.Credentials = s
@@ -73,32 +73,75 @@ func (s *session) serve() {
 		return
 	}
 	err = server.ServeConn(&clientConn{Conn: s.client, s: s})
-	s.relay.config.Logger.Info("connection ended", "n", s.n, "client", s.client.RemoteAddr(), "destination", s.asked,
+	end := s.describe()
+	s.relay.config.Logger.Info("connection ended", "n", end.N, "client", end.Client, "destination", end.Destination,
 		"reason", err)
 }
 
-// late ends a handshake that takes too long, unless a fault of ours is the reason.
-func (s *session) late() {
-	if c, ok := faultsOf(s.client); ok {
-		for _, f := range c.Faults() {
-			if f.Active || f.Hits > 0 {
-				return
-			}
-		}
+func (s *session) startHandshake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := s.relay.config.HandshakeTimeout; d > 0 {
+		s.handshake = time.AfterFunc(d, s.late)
 	}
-	s.relay.config.Logger.Warn("handshake took too long", "n", s.n, "client", s.client.RemoteAddr())
-	s.Close()
+}
+
+// late ends a handshake that takes too long, unless a fault of ours has been the reason since the last look.
+func (s *session) late() {
+	if Phase(s.phase.Load()) != Greeting {
+		return
+	}
+	var hits int64
+	holding := false
+	for _, f := range s.client.Faults() {
+		hits += f.Hits
+		holding = holding || f.Active && f.Hits > 0
+	}
+	s.mu.Lock()
+	excused := holding || hits > s.acted
+	s.acted = hits
+	if excused && !s.ended {
+		s.handshake.Reset(s.relay.config.HandshakeTimeout)
+	}
+	s.mu.Unlock()
+	if !excused {
+		s.relay.config.Logger.Warn("handshake took too long", "n", s.n, "client", s.client.RemoteAddr())
+		s.Close()
+	}
+}
+
+// lost is told that a fault has swallowed the end of the client's stream.
+func (s *session) lost(err error) {
+	if err != io.EOF {
+		s.Close() // a reset: nobody is there any more
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := s.relay.config.GoneTimeout; d > 0 && !s.ended {
+		s.gone = time.AfterFunc(d, func() { s.Close() })
+	}
+}
+
+// found is told that the end of the client's stream has come through after all.
+func (s *session) found() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stopTimer(s.gone)
+}
+
+func stopTimer(t *time.Timer) {
+	if t != nil {
+		t.Stop()
+	}
 }
 
 // faulty is what blackhole.Server returns.
 type faulty interface {
+	net.Conn
 	Faults() []blackhole.Status
 	Traffic() (read, written int64)
-}
-
-func faultsOf(c net.Conn) (faulty, bool) {
-	f, ok := c.(faulty)
-	return f, ok
+	OnLostEnd(f func(error))
 }
 
 // Close ends the session: its dial, its connections and with them its goroutines.
@@ -106,6 +149,8 @@ func (s *session) Close() error {
 	s.cancel()
 	s.mu.Lock()
 	s.ended = true
+	stopTimer(s.handshake)
+	stopTimer(s.gone)
 	t := s.target
 	s.mu.Unlock()
 	if t != nil {
@@ -135,10 +180,8 @@ func (s *session) describe() Connection {
 	if a := s.client.RemoteAddr(); a != nil {
 		c.Client = a.String()
 	}
-	if f, ok := faultsOf(s.client); ok {
-		c.Faults = f.Faults()
-		c.Up, c.Down = f.Traffic()
-	}
+	c.Faults = s.client.Faults()
+	c.Up, c.Down = s.client.Traffic()
 	return c
 }
 
@@ -158,10 +201,8 @@ func (s *session) Allow(ctx context.Context, req *socks5.Request) (context.Conte
 	if req.AuthContext != nil {
 		s.user = req.AuthContext.Payload["Username"]
 	}
+	stopTimer(s.handshake)
 	s.mu.Unlock()
-	if s.handshake != nil {
-		s.handshake.Stop()
-	}
 	s.phase.Store(int32(Dial))
 	if req.Command == socks5.ConnectCommand && req.DestAddr.FQDN == "" && len(req.DestAddr.IP) == 0 {
 		return ctx, false // go-socks5 takes an empty name for this machine

@@ -19,13 +19,18 @@ import (
 	"github.com/seed-5a7f77c4/deadair/socksrelay"
 )
 
-func TestBlackHoleAfterTheTLSHandshake(t *testing.T) {
+func selfSigned(t testing.TB) tls.Certificate {
+	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(100 * 24 * time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
 	require.NoError(t, err)
-	server := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: private}}}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}
+}
+
+func TestBlackHoleAfterTheTLSHandshake(t *testing.T) {
+	server := &tls.Config{Certificates: []tls.Certificate{selfSigned(t)}}
 	bubble(t, func(t *testing.T) {
 		heard := make(chan int, 1)
 		hole := socksrelay.BlackHole(blackhole.AfterTLSHandshake())

@@ -133,6 +133,7 @@ func playOneDirection(p *scenarios.Play, s Subject) {
 		_, err := w.App.client.Deliver(p.Context(), request(command, forward.Urgency{}), true)
 		done <- err
 	}()
+	time.Sleep(time.Second) // it has picked p1 and waits
 	// Somebody else, who picked another, notices nothing.
 	other := newApp(w)
 	w.Only("p7")

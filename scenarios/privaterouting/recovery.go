@@ -107,13 +107,14 @@ type Trial struct {
 	Where string // "desktop" or "Android"
 	Old   bool   // the agent as it was
 	// Value is seconds until connected, or the Retry at which it joined. Of one that
-	// never did, it is how long it was watched.
+	// did not, it is how long it was watched.
 	Value float64
 	Never bool
 }
 
 // Observed are the trials of the field: replies in the background, in seconds,
-// and joins, in Retries.
+// and joins, in Retries. A fourth join on a desktop is left out: its Retry, one of
+// 3, 4 and 6, was not noted.
 func Observed() (replies, joins []Trial) {
 	add := func(to *[]Trial, where string, old, never bool, values ...float64) {
 		for _, v := range values {
@@ -124,9 +125,10 @@ func Observed() (replies, joins []Trial) {
 	add(&replies, "Android", false, false, 63, 63, 63, 67, 128)
 	add(&replies, "desktop", true, true, 600, 600)
 	add(&replies, "Android", true, true, 300, 300, 300, 300)
+	add(&joins, "desktop", false, false, 3, 4, 6)
 	add(&joins, "Android", false, false, 4, 4, 6, 6, 10)
+	add(&joins, "Android", false, true, 6, 6)
 	add(&joins, "desktop", true, true, 6, 6)
 	add(&joins, "Android", true, true, 6, 6, 6, 6)
-	add(&joins, "desktop", false, false, 3, 4, 6)
 	return replies, joins
 }

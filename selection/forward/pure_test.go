@@ -165,8 +165,15 @@ func TestRetriesClimbAndMove(t *testing.T) {
 }
 
 func TestNewNamesWhatIsMissing(t *testing.T) {
-	_, err := New(Options{})
+	o := Options{}
+	_, err := New(o)
 	require.ErrorContains(t, err, "Connector")
+	o.Connector = &network{}
+	_, err = New(o)
+	require.ErrorContains(t, err, "Config")
+	o.Config = func(string) Config { return Config{} }
+	_, err = New(o)
+	require.ErrorContains(t, err, "Rand")
 }
 
 func TestAsBrokerClassesErrors(t *testing.T) {

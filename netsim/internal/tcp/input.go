@@ -231,7 +231,7 @@ func (e *Endpoint) inputData(now time.Duration, s *Segment) {
 		e.ackNow = true // known: the acknowledgement was lost
 		return
 	}
-	if e.detached && s.Len > 0 {
+	if (e.detached || e.shutRead && e.finQueued) && s.Len > 0 {
 		e.Abort(now) // nobody will read it
 		return
 	}

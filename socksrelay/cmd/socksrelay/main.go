@@ -12,7 +12,8 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -81,7 +82,7 @@ func run(ctx context.Context, args []string, out io.Writer) int {
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:1080", "address of the relay")
 	flags.StringVar(&o.api, "api", "127.0.0.1:1081", "loopback address of API and status page; empty for none")
 	flags.BoolVar(&o.exposed, "expose", false, "allow -listen to be other than loopback")
-	flags.Var(&o.allow, "allow", "destination that may be dialled, host:port with * as wildcard (repeatable); default: 127.0.0.1:*, [[]::1]:*, localhost:*")
+	flags.Var(&o.allow, "allow", "destination that may be dialled, host:port with * as wildcard (repeatable); default: 127.0.0.1:*, [::1]:*, localhost:*")
 	flags.StringVar(&o.users, "user", "", "name:password that clients must give")
 	flags.BoolVar(&o.hole, "hole", false, "start with the black hole open; it can be closed through the API")
 	flags.Var(&o.faults, "fault", "a fault as JSON (repeatable)")
@@ -115,22 +116,12 @@ func (o *options) daemon(logger *slog.Logger) (*daemon, error) {
 	if o.exposed && !isLoopback(o.listen) {
 		logger.Warn("the relay is open to other machines", "listen", o.listen)
 	}
-	if len(o.allow) == 0 {
-		o.allow = texts{"127.0.0.1:*", "[[]::1]:*", "localhost:*"}
-	}
 	for _, pattern := range o.allow {
-		if _, err := path.Match(pattern, ""); err != nil {
-			return nil, fmt.Errorf("-allow %q: %w", pattern, err)
+		if _, _, err := net.SplitHostPort(pattern); err != nil {
+			return nil, fmt.Errorf("-allow %q: want host:port, an IPv6 address in brackets: %s", pattern, detail(err))
 		}
 	}
-	config := socksrelay.Config{Dial: new(net.Dialer).DialContext, Logger: logger, Allow: func(destination string) bool {
-		for _, pattern := range o.allow {
-			if ok, _ := path.Match(pattern, destination); ok {
-				return true
-			}
-		}
-		return false
-	}}
+	config := socksrelay.Config{Dial: new(net.Dialer).DialContext, Logger: logger, Allow: allowList(o.allow)}
 	if o.users != "" {
 		name, password, ok := strings.Cut(o.users, ":")
 		if !ok || name == "" {
@@ -160,6 +151,30 @@ func (o *options) daemon(logger *slog.Logger) (*daemon, error) {
 		}
 	}
 	return d, nil
+}
+
+// detail is the reason of an address error without the address.
+func detail(err error) string {
+	var a *net.AddrError
+	if errors.As(err, &a) {
+		return a.Err
+	}
+	return err.Error()
+}
+
+// allowList is the rule that a destination matches one of the patterns, in which * stands for any text and everything
+// else for itself, the brackets of an IPv6 address too. No patterns mean loopback.
+func allowList(patterns texts) func(destination string) bool {
+	if len(patterns) == 0 {
+		patterns = texts{"127.0.0.1:*", "[::1]:*", "localhost:*"}
+	}
+	var rules []*regexp.Regexp
+	for _, p := range patterns {
+		rules = append(rules, regexp.MustCompile("^"+strings.ReplaceAll(regexp.QuoteMeta(p), `\*`, ".*")+"$"))
+	}
+	return func(destination string) bool {
+		return slices.ContainsFunc(rules, func(p *regexp.Regexp) bool { return p.MatchString(destination) })
+	}
 }
 
 func isLoopback(address string) bool {

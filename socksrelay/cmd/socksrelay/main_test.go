@@ -1,19 +1,21 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/proxy"
 )
 
 func TestWrongFlagsAreNamed(t *testing.T) {
@@ -24,7 +26,8 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		"effect \\\"melt\\\" is unknown":      {"-fault", `{"name":"x","phase":"data","effect":"melt"}`},
 		"unknown field":                       {"-fault", `{"nmae":"x"}`},
 		"flag provided but not defined":       {"-nonsense"},
-		"syntax error in pattern":             {"-allow", "["},
+		"want host:port":                      {"-allow", "["},
+		"missing port in address":             {"-allow", "example.com"},
 	} {
 		var out bytes.Buffer
 		assert.Equal(t, exitUsage, run(t.Context(), args, &out))
@@ -91,36 +94,70 @@ func TestAPI(t *testing.T) {
 	assert.True(t, d.specs["hole"].fault.Switch.IsOn())
 }
 
-// curl runs curl; its absence is a failure.
-func curl(t *testing.T, args ...string) (string, error) {
-	t.Helper()
-	path, err := exec.LookPath("curl")
-	require.NoError(t, err, "install it: apt-get install curl")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, path, append([]string{"-sS", "-m", "1"}, args...)...).CombinedOutput()
-	return string(out), err
-}
-
-func TestCurlThroughTheRelay(t *testing.T) {
+// TestTheCommandServesUntilItIsStopped runs the whole command and talks to it as its users do.
+func TestTheCommandServesUntilItIsStopped(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hello")) }))
 	defer web.Close()
-	d := testDaemon(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	go d.relay.Serve(l)
-	_, port, _ := net.SplitHostPort(web.Listener.Addr().String())
-	for flag, url := range map[string]string{"--socks5": web.URL, "--socks5-hostname": "http://localhost:" + port} {
-		out, err := curl(t, flag, l.Addr().String(), url)
-		require.NoError(t, err, out)
-		assert.Equal(t, "hello", out)
-		d.turn("hole", true)
-		out, err = curl(t, flag, l.Addr().String(), url)
-		require.Error(t, err)
-		assert.Contains(t, out, "timed out")
-		d.turn("hole", false)
+	ctx, stop := context.WithCancel(t.Context())
+	out, lines := io.Pipe()
+	exit := make(chan int, 1)
+	go func() {
+		exit <- run(ctx, []string{"-listen", "127.0.0.1:0", "-api", "127.0.0.1:0", "-user", "u:p"}, lines)
+		lines.Close()
+	}()
+	log := bufio.NewScanner(out)
+	said := func(key string) string {
+		require.True(t, log.Scan())
+		_, after, ok := strings.Cut(log.Text(), " "+key+"=")
+		require.True(t, ok, log.Text())
+		return after
 	}
-	out, err := curl(t, "--socks5", l.Addr().String(), "http://192.0.2.1/")
-	require.Error(t, err)
-	assert.Contains(t, out, "(2)", "a destination that is not allowed")
+	relay, api := said("listen"), said("url")
+	drained := make(chan struct{})
+	go func() { defer close(drained); io.Copy(io.Discard, out) }()
+
+	get := func(auth *proxy.Auth) (string, error) {
+		d, err := proxy.SOCKS5("tcp", relay, auth, proxy.Direct)
+		require.NoError(t, err)
+		client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DialContext: d.(proxy.ContextDialer).DialContext, DisableKeepAlives: true}}
+		answer, err := client.Get(web.URL)
+		if err != nil {
+			return "", err
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		return string(body), err
+	}
+	body, err := get(&proxy.Auth{User: "u", Password: "p"})
+	require.NoError(t, err)
+	assert.Equal(t, "hello", body)
+	_, err = get(&proxy.Auth{User: "u", Password: "wrong"})
+	require.ErrorContains(t, err, "authentication failed")
+
+	page, err := http.Get(api)
+	require.NoError(t, err)
+	page.Body.Close()
+	assert.Equal(t, http.StatusOK, page.StatusCode)
+	stop()
+	assert.Equal(t, exitClean, <-exit)
+	<-drained
+}
+
+func TestDestinationsThatMayBeDialled(t *testing.T) {
+	for _, tc := range []struct {
+		allow   texts
+		yes, no []string
+	}{
+		{nil, []string{"127.0.0.1:80", "[::1]:443", "localhost:1"}, []string{"192.0.2.1:80", "[::2]:443", "127.0.0.1.example:80"}},
+		{texts{"[2001:db8::1]:443"}, []string{"[2001:db8::1]:443"}, []string{"[2001:db8::2]:443", "2:443"}},
+		{texts{"[2001:db8::*]:*", "*.example:80"}, []string{"[2001:db8::7]:1", "a.example:80"}, []string{"a.example:81", "[2001:db9::7]:1"}},
+	} {
+		allowed := allowList(tc.allow)
+		for _, d := range tc.yes {
+			assert.True(t, allowed(d), "%q allows %s", tc.allow, d)
+		}
+		for _, d := range tc.no {
+			assert.False(t, allowed(d), "%q allows %s", tc.allow, d)
+		}
+	}
 }

@@ -1,0 +1,10 @@
+// Package programs runs real programs on a simulated network, unchanged:
+//
+//	go test ./...
+//
+// It is a module of its own, so that what these programs need is no need of the
+// library. Each does something real under latency and loss, and meets a fault.
+// Those that can replay are held to it with [netsim.CheckReplay].
+//
+// [netsim.CheckReplay]: https://pkg.go.dev/github.com/seed-5a7f77c4/deadair/netsim#CheckReplay
+package programs

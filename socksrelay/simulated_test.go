@@ -1,0 +1,136 @@
+package socksrelay_test
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/proxy"
+
+	"github.com/seed-5a7f77c4/deadair/blackhole"
+	"github.com/seed-5a7f77c4/deadair/netsim"
+	"github.com/seed-5a7f77c4/deadair/socksrelay"
+)
+
+// hostDialer is a simulated host as x/net/proxy wants it.
+type hostDialer struct{ *netsim.Host }
+
+func (h hostDialer) Dial(network, address string) (net.Conn, error) {
+	return h.DialContext(context.Background(), network, address)
+}
+
+// TestARelayOnASimulatedNetworkPassesTheHandshakesAndThenStandsStill plays the hole between three simulated hosts: client,
+// relay and server, with a switch that heals it.
+func TestARelayOnASimulatedNetworkPassesTheHandshakesAndThenStandsStill(t *testing.T) {
+	certificate := selfSigned(t)
+	netsim.Run(t, func(t *testing.T, n *netsim.Network) {
+		client, middle, server := n.Host("client"), n.Host("relay"), n.Host("server")
+		l, err := server.Listen("tcp", ":443")
+		require.NoError(t, err)
+		served := make(chan error, 1)
+		go func() {
+			raw, err := l.Accept()
+			if err != nil {
+				served <- err
+				return
+			}
+			c := tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{certificate}})
+			_, err = io.Copy(c, c)
+			c.Close()
+			served <- err
+		}()
+
+		var sw blackhole.Switch
+		sw.On()
+		hole := &socksrelay.Fault{Name: "hole", Phase: socksrelay.Data, When: blackhole.AfterTLSHandshake(), Do: blackhole.Stall(), Switch: &sw}
+		relay, err := socksrelay.New(socksrelay.Config{Dial: middle.DialContext, Faults: []*socksrelay.Fault{hole}})
+		require.NoError(t, err)
+		rl, err := middle.Listen("tcp", ":1080")
+		require.NoError(t, err)
+		relaying := make(chan error, 1)
+		go func() { relaying <- relay.Serve(rl) }()
+
+		d, err := proxy.SOCKS5("tcp", "relay:1080", nil, hostDialer{client})
+		require.NoError(t, err)
+		raw, err := d.Dial("tcp", "server:443")
+		require.NoError(t, err, "the SOCKS handshake passes")
+		c := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
+		require.NoError(t, c.Handshake(), "the TLS handshake passes")
+		_, err = c.Write([]byte("held"))
+		require.NoError(t, err)
+
+		buf := make([]byte, 16)
+		c.SetReadDeadline(time.Now().Add(time.Hour))
+		_, err = c.Read(buf)
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded, "an hour brings neither byte nor FIN nor RST")
+		sw.Off()
+		c.SetReadDeadline(time.Now().Add(time.Minute))
+		m, err := io.ReadFull(c, buf[:4])
+		require.NoError(t, err, "the switch heals it, and what stood still arrives")
+		assert.Equal(t, "held", string(buf[:m]))
+
+		require.NoError(t, relay.Close())
+		require.ErrorIs(t, <-relaying, net.ErrClosed)
+		<-served
+		assert.Empty(t, relay.Connections())
+		_, err = c.Read(buf)
+		require.Error(t, err, "Close ended the client's connection")
+		c.Close()
+		l.Close()
+	})
+}
+
+// TestASwallowingRelayOnASimulatedNetworkIsSilent holds that swallowed bytes are lost, and that the hole that closes
+// lets later ones pass.
+func TestASwallowingRelayOnASimulatedNetworkIsSilent(t *testing.T) {
+	netsim.Run(t, func(t *testing.T, n *netsim.Network) {
+		client, middle, server := n.Host("client"), n.Host("relay"), n.Host("server")
+		l, err := server.Listen("tcp", ":7")
+		require.NoError(t, err)
+		served := make(chan string, 1)
+		go func() {
+			c, err := l.Accept()
+			if err != nil {
+				served <- err.Error()
+				return
+			}
+			defer c.Close()
+			all, _ := io.ReadAll(io.TeeReader(c, c))
+			served <- string(all)
+		}()
+		var sw blackhole.Switch
+		relay, err := socksrelay.New(socksrelay.Config{Dial: middle.DialContext, Faults: []*socksrelay.Fault{
+			{Phase: socksrelay.Data, Do: blackhole.Swallow(), Switch: &sw},
+		}})
+		require.NoError(t, err)
+		rl, err := middle.Listen("tcp", ":1080")
+		require.NoError(t, err)
+		relaying := make(chan error, 1)
+		go func() { relaying <- relay.Serve(rl) }()
+		d, err := proxy.SOCKS5("tcp", "relay:1080", nil, hostDialer{client})
+		require.NoError(t, err)
+		c, err := d.Dial("tcp", "server:7")
+		require.NoError(t, err)
+		pingPong(t, c)
+		sw.On()
+		_, err = c.Write([]byte("lost"))
+		require.NoError(t, err)
+		c.SetReadDeadline(time.Now().Add(time.Hour))
+		_, err = c.Read(make([]byte, 1))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		sw.Off()
+		c.SetReadDeadline(time.Time{})
+		pingPong(t, c)
+		c.Close()
+		assert.Equal(t, "pingping", <-served)
+		require.NoError(t, relay.Close())
+		<-relaying
+		l.Close()
+	})
+}
