@@ -46,9 +46,10 @@ type Key struct {
 	Kind uint8
 }
 
-// A Handler is what happens when an event is due. It runs on the scheduler's
-// own goroutine with no lock held and must not block. It reports whether it
-// woke a goroutine, which then gets the instant to itself.
+// A Handler is what happens when an event is due. It runs on a goroutine of the
+// scheduler with no lock held and must not block. What it returns, whether it
+// woke a goroutine, makes no difference to the order: each event has an instant
+// to itself.
 type Handler interface {
 	Fire(now time.Duration) (woke bool)
 }
