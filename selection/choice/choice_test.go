@@ -98,7 +98,7 @@ func TestExpiringStreakStartsAnew(t *testing.T) {
 	require.Equal(t, choice.StreakGoesOn, tab.Apply("r", event(choice.ForwardFailed, c), at(7200)), "one failure now and one hours ago are no streak")
 	e, _ := tab.Lookup("r")
 	require.Equal(t, at(7200), e.Streak.Start)
-	require.Equal(t, choice.StreakOut, tab.Apply("r", event(choice.ForwardFailed, c), at(7240)))
+	require.Equal(t, choice.StreakOut, tab.Apply("r", event(choice.ForwardFailed, c), at(7260)), "exactly as old as the expiry: it goes on")
 }
 
 // A late event of an older choice touches nothing, not even when the proxy was
@@ -172,6 +172,7 @@ func TestTableKeepsWhatIsThere(t *testing.T) {
 func TestNames(t *testing.T) {
 	require.Equal(t, "forward failed", choice.ForwardFailed.String())
 	require.Equal(t, "choice.Kind(200)", choice.Kind(200).String())
+	require.Equal(t, "choice.Kind(10)", choice.Kind(choice.Kinds).String())
 	require.Equal(t, "forgotten after a streak", choice.StreakOut.String())
 }
 

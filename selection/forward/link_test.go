@@ -50,6 +50,15 @@ func TestTheSilenceOfAPingCounts(t *testing.T) {
 	})
 }
 
+func TestAPingThatFailsAtOnceIsNoTimeout(t *testing.T) {
+	inBubble(t, "a", silence, func(t *testing.T, r *rig) {
+		r.net.ping = func(context.Context, string) error { return &Error{Code: Unexpected} }
+		r.try(t, 2)
+		r.until(3000 * time.Second)
+		assert.Empty(t, r.ended.get())
+	})
+}
+
 func TestTimeoutsOfEveryKindCount(t *testing.T) {
 	inBubble(t, "a", silence, func(t *testing.T, r *rig) {
 		r.net.ping = nil

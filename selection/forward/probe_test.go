@@ -85,13 +85,73 @@ func TestTheErrorOfTheChoiceIsTheRaces(t *testing.T) {
 }
 
 func TestALateWinOfTheSecondCounts(t *testing.T) {
-	inBubble(t, "ab", probing(func(ctx context.Context) error { return after(ctx, 40*time.Second, nil) }), func(t *testing.T, r *rig) {
+	late := probing(func(ctx context.Context) error { return after(ctx, 40*time.Second, nil) })
+	for name, interval := range map[string]time.Duration{"choice forgotten": 0, "choice in force": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, "ab", func(r *rig) {
+				late(r)
+				r.policy.Choice.Counter = choice.After(interval)
+			}, func(t *testing.T, r *rig) {
+				first, err := r.Do(t.Context(), request())
+				require.Error(t, err)
+				res, err := r.Do(t.Context(), request())
+				require.NoError(t, err)
+				assert.NotEqual(t, first.Proxy, res.Proxy)
+				assert.Equal(t, 70*time.Second, r.elapsed())
+				if interval > 0 {
+					assert.Equal(t, res.Proxy, r.proxy())
+				} else {
+					assert.Empty(t, r.proxy(), "a forgotten choice has no place to take")
+				}
+			})
+		})
+	}
+}
+
+func TestALateWinOfTheChoiceKeepsIt(t *testing.T) {
+	inBubble(t, "ab", func(r *rig) {
+		r.policy.Probe = true
+		first := ""
+		n := 0
+		r.net.forward = func(ctx context.Context, server string, _ Session) error {
+			if first == "" {
+				first = server
+			}
+			switch {
+			case server != first:
+				return after(ctx, time.Second, reported)
+			case n == 0:
+				n++
+				return reported
+			}
+			return after(ctx, 5*time.Second, nil)
+		}
+	}, func(t *testing.T, r *rig) {
 		first, err := r.Do(t.Context(), request())
 		require.Error(t, err)
 		res, err := r.Do(t.Context(), request())
 		require.NoError(t, err)
-		assert.NotEqual(t, first.Proxy, res.Proxy)
-		assert.Equal(t, 70*time.Second, r.elapsed())
+		assert.Equal(t, first.Proxy, res.Proxy)
+		assert.Equal(t, first.Proxy, r.proxy())
+	})
+}
+
+func TestOnlyTheChoiceInForceIsProbed(t *testing.T) {
+	inBubble(t, "ab", func(r *rig) {
+		r.policy.Probe = true
+		r.net.forward = func(context.Context, string, Session) error { return reported }
+	}, func(t *testing.T, r *rig) {
+		_, err := r.Do(t.Context(), request())
+		require.Error(t, err)
+		e, ok := r.Choice(key)
+		require.True(t, ok)
+		require.True(t, e.Streak.Running())
+		older := e.Choice
+		older.Generation--
+		_, ok = r.probe(r.config, request(), key, older)
+		assert.False(t, ok, "the streak is another choice's")
+		_, ok = r.probe(r.config, request(), key, e.Choice)
+		assert.True(t, ok)
 	})
 }
 

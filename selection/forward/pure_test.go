@@ -154,6 +154,14 @@ func TestRetriesClimbAndMove(t *testing.T) {
 	require.Equal(t, []time.Duration{sec(2), sec(2), sec(2), sec(2), sec(2), sec(3), sec(4.5)}, waits(false, kept, kept, kept, kept, kept, kept, kept))
 	require.Equal(t, []time.Duration{sec(2), 0, sec(2), sec(2)}, waits(true, choice.StreakBegun, choice.StreakOut, choice.StreakBegun, choice.StreakOut),
 		"the second failure moves the command, which is tried at once")
+	out := choice.StreakOut
+	require.Equal(t, []time.Duration{sec(2), sec(2), sec(2), sec(2), sec(2), sec(3), sec(4.5)}, waits(false, out, out, out, out, out, out, out),
+		"a command that cannot move climbs on")
+	require.Equal(t, []time.Duration{sec(2), 0, sec(2), sec(2), sec(2), sec(2), sec(2), sec(3), sec(4.5), sec(2), sec(2)},
+		waits(true, kept, kept, kept, kept, kept, kept, kept, kept, kept, out, kept), "a new route starts from the lowest rung")
+	p.MoveAfter = 8
+	require.Equal(t, []time.Duration{sec(2), sec(2), sec(2), sec(2), sec(2), sec(3), sec(4.5), 0, sec(2)},
+		waits(true, out, out, out, out, out, out, out, out, kept), "only the destination's own worker starts afresh")
 	r := p.Start(false)
 	w, again := r.Failed(&Error{Origin: Relay, Code: Refused, Detail: Quota}, kept)
 	require.True(t, again)
