@@ -3,6 +3,7 @@ package clock
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 )
@@ -15,26 +16,37 @@ import (
 // nanosecond later at the earliest. Virtual time only moves when every goroutine of the bubble is blocked, so
 // each event is digested before the next one happens, whatever the number of
 // processors. That is what makes a run repeatable; a tie costs a nanosecond.
+// Events that nobody notices for a while are exempt, see [Scheduler.ScheduleLazily].
 //
 // Outside a bubble it runs in real time: events that are due run in the same
 // order, at once.
 //
 // All times are durations since the scheduler was made. Methods may be called
-// from any goroutine, also from within a Handler.
+// from any goroutine, also from within a Handler, but for CatchUp.
 type Scheduler struct {
 	epoch  time.Time
 	bubble bool
+	lazy   atomic.Int64 // events with slack that are queued or running
+
+	turn sync.Mutex // held while a handler runs; taken before mu
 
 	mu      sync.Mutex
 	queue   []*Event // a 4-ary heap
 	seq     uint64
-	timer   *time.Timer
-	armed   time.Duration // when the timer goes off; never if idle
+	starter *time.Timer   // runs fire, when there is no worker
+	worker  *time.Timer   // wakes the worker, nil when there is none
+	stop    chan struct{} // closed by Close
+	armed   time.Duration // when either goes off; never if idle
 	last    time.Duration // when an event last ran
 	running bool
 	closed  bool
 	ran     uint64
 }
+
+// linger is how much virtual time a bubble's worker waits for more to do. A
+// goroutine that stays has its stack already; one that stayed for ever would keep
+// alive a bubble whose network nobody closed.
+const linger = time.Second
 
 const never = time.Duration(1<<63 - 1)
 
@@ -46,19 +58,17 @@ type Key struct {
 	Kind uint8
 }
 
-// A Handler is what happens when an event is due. It runs on a goroutine of the
-// scheduler with no lock held and must not block. What it returns, whether it
-// woke a goroutine, makes no difference to the order: each event has an instant
-// to itself.
+// A Handler is what happens when an event is due. It runs with no lock of the
+// scheduler's held that its methods but CatchUp need, and must not block.
 type Handler interface {
-	Fire(now time.Duration) (woke bool)
+	Fire(now time.Duration)
 }
 
 // HandlerFunc makes a function a Handler.
-type HandlerFunc func(now time.Duration) (woke bool)
+type HandlerFunc func(now time.Duration)
 
 // Fire calls f.
-func (f HandlerFunc) Fire(now time.Duration) bool { return f(now) }
+func (f HandlerFunc) Fire(now time.Duration) { f(now) }
 
 // An Event is one entry of the queue. It belongs to whoever made it, is in the
 // queue at most once, and can be used again after it fired: a connection's
@@ -67,18 +77,20 @@ type Event struct {
 	Key     Key
 	Handler Handler
 
-	at    time.Duration
+	want  time.Duration // when it is to happen
+	at    time.Duration // want, in a bubble a nanosecond later
+	slack time.Duration // how much later than at nobody notices
 	seq   uint64
 	index int // in the heap, 1-based; 0 when not queued
 }
 
-// At is when the event happens, or happened.
-func (e *Event) At() time.Duration { return e.at }
+// At is the time that the event was last scheduled for.
+func (e *Event) At() time.Duration { return e.want }
 
 // NewScheduler makes an empty queue whose time starts now. It belongs to the
 // bubble in which it was made.
 func NewScheduler() *Scheduler {
-	return &Scheduler{epoch: time.Now(), bubble: InBubble(), armed: never, last: -1}
+	return &Scheduler{epoch: time.Now(), bubble: InBubble(), armed: never, last: -1, stop: make(chan struct{})}
 }
 
 // Epoch is the time at which the scheduler was made.
@@ -88,7 +100,8 @@ func (s *Scheduler) Epoch() time.Time { return s.epoch }
 func (s *Scheduler) Now() time.Duration { return time.Since(s.epoch) }
 
 // Schedule puts e into the queue for the time at, or moves it there when it is
-// queued already. A time that has passed means as soon as possible. In a bubble
+// queued already. A time that has passed means as soon as possible, in the order
+// of the times that were asked for. In a bubble
 // an event happens a nanosecond after its time at the earliest: all that is awake
 // comes to rest first, and what it still schedules takes part in the order; and a
 // test that sleeps until a round time and calls synctest.Wait has that instant to
@@ -97,7 +110,16 @@ func (s *Scheduler) Now() time.Duration { return time.Since(s.epoch) }
 //
 // An event without a handler or without a key's name is a mistake in the
 // program and panics.
-func (s *Scheduler) Schedule(e *Event, at time.Duration) bool {
+func (s *Scheduler) Schedule(e *Event, at time.Duration) bool { return s.ScheduleLazily(e, at, 0) }
+
+// ScheduleLazily is [Scheduler.Schedule] for an event that nobody can notice
+// until slack after its time: a packet that leaves now and arrives in 10 ms. It
+// runs in its place in the order and with its own time, but needs no instant of
+// the bubble to itself: it may run as late as that, and only at once if somebody
+// calls [Scheduler.CatchUp] before. The handler must not wake a goroutine, and
+// whatever it schedules must lie slack or more after its time. Outside a bubble
+// there is no slack.
+func (s *Scheduler) ScheduleLazily(e *Event, at, slack time.Duration) bool {
 	if e.Handler == nil || e.Key.Name == "" {
 		panic(fmt.Sprintf("clock: Scheduler.Schedule: an event needs a handler and a key with a name, have key %q", e.Key.Name))
 	}
@@ -107,19 +129,40 @@ func (s *Scheduler) Schedule(e *Event, at time.Duration) bool {
 		return false
 	}
 	if e.index != 0 {
-		s.remove(e)
+		s.dequeue(e)
 	}
-	now := s.Now()
+	e.want, e.at, e.slack = at, at, 0
 	if s.bubble {
-		at = max(at, now) + 1
+		e.at++
+		if slack > 0 {
+			e.slack = slack + 1 // what it leads to is a nanosecond late as well
+			s.lazy.Add(1)
+		}
 	}
 	s.seq++
-	e.at, e.seq = at, s.seq
+	e.seq = s.seq
 	s.push(e)
-	if !s.running && e.index == 1 {
-		s.arm(now)
+	if !s.running {
+		s.arm(e.at+e.slack, s.Now())
 	}
 	return true
+}
+
+// CatchUp runs the events with slack whose time has passed. Who looks at, or
+// changes, what such events change calls it before, outside of handlers and
+// without a lock that a handler takes.
+func (s *Scheduler) CatchUp() {
+	if s.lazy.Load() == 0 {
+		return
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.Now()
+	for len(s.queue) > 0 && s.queue[0].slack > 0 && s.queue[0].at < now {
+		s.run(s.queue[0], now)
+	}
 }
 
 // Cancel takes e out of the queue. It reports whether e was in it.
@@ -129,7 +172,7 @@ func (s *Scheduler) Cancel(e *Event) bool {
 	if e.index == 0 {
 		return false
 	}
-	s.remove(e)
+	s.dequeue(e)
 	return true
 }
 
@@ -154,76 +197,168 @@ func (s *Scheduler) Ran() uint64 {
 	return s.ran
 }
 
-// Close drops every event and stops the timer. An event that is running
+// Close drops every event and stops the timers. An event that is running
 // finishes. Closing twice does nothing.
 func (s *Scheduler) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
 	s.closed = true
+	close(s.stop)
 	for _, e := range s.queue {
 		e.index = 0
 	}
 	s.queue = nil
-	if s.timer != nil {
-		s.timer.Stop()
+	s.lazy.Store(0)
+	if s.starter != nil {
+		s.starter.Stop()
 	}
 	s.armed = never
 }
 
-// arm sets the timer for the head of the queue, in a bubble a nanosecond from
-// now at the earliest.
-func (s *Scheduler) arm(now time.Duration) {
-	if len(s.queue) == 0 {
-		return // a timer that is still armed finds nothing to do
+// dequeue takes e out of the queue before its time.
+func (s *Scheduler) dequeue(e *Event) {
+	s.remove(e)
+	if e.slack > 0 {
+		s.lazy.Add(-1)
 	}
-	at := s.queue[0].at
+}
+
+// arm sets the timer for at or earlier, in a bubble a nanosecond from now at the
+// earliest.
+func (s *Scheduler) arm(at, now time.Duration) {
 	if s.bubble {
 		at = max(at, now+1)
 	} else {
 		at = max(at, now)
 	}
-	if s.armed <= at && s.armed > now {
+	if s.armed <= at {
 		return
 	}
 	s.armed = at
-	if s.timer == nil {
-		s.timer = time.AfterFunc(at-now, s.fire)
-	} else {
-		s.timer.Reset(at - now)
+	switch {
+	case s.worker != nil:
+		s.worker.Reset(at - now)
+	case s.starter != nil:
+		s.starter.Reset(at - now)
+	case s.bubble:
+		s.starter = time.AfterFunc(at-now, s.work)
+	default:
+		s.starter = time.AfterFunc(at-now, s.fire)
 	}
 }
 
-// fire runs what is due.
+// next is when the queue wants to be looked at again: the head's time and slack,
+// but not after something else that might be due before.
+func (s *Scheduler) next() time.Duration {
+	if len(s.queue) == 0 {
+		return never
+	}
+	at := s.queue[0].at + s.queue[0].slack
+	for _, e := range s.queue[1:min(5, len(s.queue))] {
+		at = min(at, e.at)
+	}
+	return at
+}
+
+// fire runs what is due, in real time.
 func (s *Scheduler) fire() {
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	s.mu.Lock()
-	if s.running || s.closed {
-		s.mu.Unlock()
+	defer s.mu.Unlock()
+	s.begin()
+	now := s.Now()
+	for len(s.queue) > 0 && s.queue[0].at <= now {
+		s.run(s.queue[0], now)
+		now = s.Now()
+	}
+	s.end(now)
+}
+
+// work is the goroutine of a scheduler in a bubble. It comes when there is
+// something to do and goes when there is nothing for a while.
+func (s *Scheduler) work() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.worker != nil {
 		return
 	}
-	s.running, s.armed = true, never
-	if s.bubble {
+	alarm := time.NewTimer(linger)
+	defer alarm.Stop()
+	s.worker = alarm
+	for !s.closed {
+		s.begin()
 		s.mu.Unlock()
 		rest()
+		s.turn.Lock()
+		s.mu.Lock()
+		now := s.Now()
+		did := s.runDue(now)
+		s.turn.Unlock()
+		if s.next() > now+linger {
+			if !did {
+				break
+			}
+			s.arm(now+linger, now)
+		}
+		s.end(now)
+		s.mu.Unlock()
+		select {
+		case <-alarm.C:
+		case <-s.stop:
+		}
 		s.mu.Lock()
 	}
-	now := s.Now()
-	for len(s.queue) > 0 && s.queue[0].at <= now && !(s.bubble && s.last == now) {
+	s.worker = nil
+	s.end(s.Now())
+}
+
+func (s *Scheduler) begin() { s.running, s.armed = true, never }
+
+func (s *Scheduler) end(now time.Duration) {
+	s.running = false
+	if len(s.queue) > 0 {
+		s.arm(s.next(), now)
+	}
+}
+
+// runDue runs what is due, up to the first event that has this instant to itself.
+func (s *Scheduler) runDue(now time.Duration) (did bool) {
+	for len(s.queue) > 0 && s.queue[0].at <= now {
 		e := s.queue[0]
-		s.remove(e)
-		s.ran++
-		s.mu.Unlock()
-		e.Handler.Fire(now)
-		s.mu.Lock()
-		s.last = now
-		if !s.bubble {
-			now = s.Now()
+		whole := e.slack == 0
+		if whole && s.last == now {
+			break
+		}
+		s.run(e, now)
+		did = true
+		if whole {
+			break
 		}
 	}
-	s.running = false
-	if !s.closed {
-		s.arm(now)
+	return did
+}
+
+// run runs e. An event that was put off runs at its own time, but not before
+// what has run already.
+func (s *Scheduler) run(e *Event, now time.Duration) {
+	lazy := e.slack > 0
+	if lazy {
+		now = max(e.at, s.last)
 	}
+	s.remove(e)
+	s.ran++
 	s.mu.Unlock()
+	e.Handler.Fire(now)
+	s.mu.Lock()
+	if lazy {
+		s.lazy.Add(-1)
+	} else {
+		s.last = now
+	}
 }
 
 // rest lets everybody come to rest whom a timer of the program woke in this very

@@ -20,11 +20,10 @@ type notes struct {
 }
 
 func (n *notes) event(name string, kind uint8) *Event {
-	return &Event{Key: Key{Name: name, Kind: kind}, Handler: HandlerFunc(func(time.Duration) bool {
+	return &Event{Key: Key{Name: name, Kind: kind}, Handler: HandlerFunc(func(time.Duration) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.list = append(n.list, fmt.Sprintf("%s/%d", name, kind))
-		return false
 	})}
 }
 
@@ -56,9 +55,8 @@ func TestSchedulerGivesEachEventAnInstantOfItsOwn(t *testing.T) {
 		defer s.Close()
 		var at []time.Duration
 		for i := range 4 {
-			s.Schedule(&Event{Key: Key{Name: fmt.Sprint(i)}, Handler: HandlerFunc(func(now time.Duration) bool {
+			s.Schedule(&Event{Key: Key{Name: fmt.Sprint(i)}, Handler: HandlerFunc(func(now time.Duration) {
 				at = append(at, now)
-				return true
 			})}, time.Second)
 		}
 		time.Sleep(2 * time.Second)
@@ -109,7 +107,7 @@ func TestSchedulerLetsTheProgramGoFirst(t *testing.T) {
 				defer mu.Unlock()
 				got = append(got, what)
 			}
-			s.Schedule(&Event{Key: Key{Name: "network"}, Handler: HandlerFunc(func(time.Duration) bool { add("network"); return true })}, time.Second)
+			s.Schedule(&Event{Key: Key{Name: "network"}, Handler: HandlerFunc(func(time.Duration) { add("network") })}, time.Second)
 			for range 5 {
 				go func() { time.Sleep(time.Second + 1); add("program") }()
 			}
@@ -169,7 +167,7 @@ func TestSchedulerRefusesAnEventThatCannotBeOrdered(t *testing.T) {
 	defer s.Close()
 	require.PanicsWithValue(t, `clock: Scheduler.Schedule: an event needs a handler and a key with a name, have key "x"`,
 		func() { s.Schedule(&Event{Key: Key{Name: "x"}}, 0) })
-	require.Panics(t, func() { s.Schedule(&Event{Handler: HandlerFunc(func(time.Duration) bool { return false })}, 0) })
+	require.Panics(t, func() { s.Schedule(&Event{Handler: HandlerFunc(func(time.Duration) {})}, 0) })
 }
 
 func TestSchedulerRunsInRealTimeOutsideABubble(t *testing.T) {
@@ -177,9 +175,8 @@ func TestSchedulerRunsInRealTimeOutsideABubble(t *testing.T) {
 	defer s.Close()
 	done := make(chan time.Duration, 2)
 	for i, d := range []time.Duration{20 * time.Millisecond, 5 * time.Millisecond} {
-		s.Schedule(&Event{Key: Key{Name: fmt.Sprint(i)}, Handler: HandlerFunc(func(now time.Duration) bool {
+		s.Schedule(&Event{Key: Key{Name: fmt.Sprint(i)}, Handler: HandlerFunc(func(now time.Duration) {
 			done <- now
-			return true
 		})}, d)
 	}
 	require.GreaterOrEqual(t, <-done, 5*time.Millisecond)
@@ -193,7 +190,7 @@ func TestSchedulerHeapProperty(t *testing.T) {
 		s.epoch = time.Now()
 		events := make([]*Event, rapid.IntRange(1, 40).Draw(rt, "events"))
 		for i := range events {
-			events[i] = &Event{Key: Key{Name: fmt.Sprint(i % 7), Kind: uint8(i % 3)}, Handler: HandlerFunc(func(time.Duration) bool { return false })}
+			events[i] = &Event{Key: Key{Name: fmt.Sprint(i % 7), Kind: uint8(i % 3)}, Handler: HandlerFunc(func(time.Duration) {})}
 		}
 		for range rapid.IntRange(1, 200).Draw(rt, "steps") {
 			e := events[rapid.IntRange(0, len(events)-1).Draw(rt, "event")]
@@ -227,7 +224,7 @@ func BenchmarkScheduler(b *testing.B) {
 			s := &Scheduler{armed: never, last: -1, running: true, epoch: time.Now()}
 			rnd := rand.New(rand.NewPCG(1, 2))
 			events := make([]Event, waiting)
-			h := HandlerFunc(func(time.Duration) bool { return false })
+			h := HandlerFunc(func(time.Duration) {})
 			for i := range events {
 				events[i] = Event{Key: Key{Name: "path"}, Handler: h}
 				s.Schedule(&events[i], time.Duration(rnd.Uint32()))
@@ -252,13 +249,12 @@ func BenchmarkSchedulerInABubble(b *testing.B) {
 		e := &Event{Key: Key{Name: "e"}}
 		done := make(chan struct{})
 		n := b.N
-		e.Handler = HandlerFunc(func(now time.Duration) bool {
+		e.Handler = HandlerFunc(func(now time.Duration) {
 			if n--; n == 0 {
 				close(done)
-				return true
+				return
 			}
 			s.Schedule(e, now+time.Millisecond)
-			return true
 		})
 		s.Schedule(e, 0)
 		<-done

@@ -1,6 +1,7 @@
 package netsim
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"os"
@@ -41,6 +42,7 @@ type PacketConn struct {
 	writeBy time.Duration
 	timer   clock.Event
 	sender  clock.Event
+	slack   time.Duration // of sender, while it is queued
 }
 
 type datagram struct {
@@ -59,7 +61,7 @@ func (h *Host) ListenPacket(network, address string) (net.PacketConn, error) {
 	if err != nil {
 		return nil, &net.OpError{Op: "listen", Net: network, Err: err}
 	}
-	h.n.mu.Lock()
+	h.n.enter()
 	defer h.n.mu.Unlock()
 	at, err := h.bindable(host, family)
 	if err != nil {
@@ -72,9 +74,9 @@ func (h *Host) ListenPacket(network, address string) (net.PacketConn, error) {
 	return s, nil
 }
 
-func (d *Dialer) dialUDP(network string, remote netip.AddrPort) (net.Conn, error) {
+func (d *Dialer) dialUDP(_ context.Context, network string, remote netip.AddrPort) (net.Conn, error) {
 	h := d.Host
-	h.n.mu.Lock()
+	h.n.enter()
 	defer h.n.mu.Unlock()
 	fail := func(err error) (net.Conn, error) {
 		return nil, opError("dial", network, d.LocalAddr, addr(UDP, remote), err)
@@ -164,45 +166,45 @@ func (h *Host) socket(a, b netip.AddrPort) *PacketConn {
 }
 
 // inputDatagram takes a datagram, or an ICMP error, that arrived.
-func (h *Host) inputDatagram(now time.Duration, p *packet) (woke bool) {
+func (h *Host) inputDatagram(now time.Duration, p *packet) {
 	n := h.n
 	defer n.freePacket(p)
 	if p.proto == ICMP {
 		n.record(now, p, Delivered, p.about.errno.Error())
-		return h.inputUnreachable(now, p)
+		h.inputUnreachable(now, p)
+		return
 	}
 	s := h.socket(p.dst, p.src)
 	switch {
 	case s == nil:
 		n.record(now, p, Delivered, "port closed")
 		n.send(now, n.unreachable(p, syscall.ECONNREFUSED))
-		return false
+		return
 	case s.bytes+len(p.data) > s.limit:
 		n.record(now, p, Dropped, "socket buffer full")
-		return false
+		return
 	}
 	n.record(now, p, Delivered, "")
 	s.inbox = append(s.inbox, datagram{p.src, p.data})
 	s.bytes += len(p.data)
 	p.data = nil
-	return s.wake()
+	s.wake()
 }
 
 // inputUnreachable tells the socket that an ICMP error is about: a dialled packet
 // connection, or a dial under way. A stream that is established goes on trying.
-func (h *Host) inputUnreachable(now time.Duration, p *packet) (woke bool) {
+func (h *Host) inputUnreachable(now time.Duration, p *packet) {
 	if p.about.proto == TCP {
 		if c := h.conns[connKey{p.dst, p.about.dst}]; c != nil && c.ep.State() == tcp.SynSent {
 			c.ep.Fail(p.about.errno)
-			return c.settle(now)
+			c.settle(now)
 		}
-		return false
+		return
 	}
 	if s := h.socket(p.dst, p.about.dst); s != nil && s.remote == p.about.dst {
 		s.errno = p.about.errno
-		return s.wake()
+		s.wake()
 	}
-	return false
 }
 
 // unreachable makes the ICMP error that answers a packet nobody takes.
@@ -213,10 +215,7 @@ func (n *Network) unreachable(p *packet, errno syscall.Errno) *packet {
 	return b
 }
 
-func (s *PacketConn) wake() bool {
-	s.cond.Broadcast()
-	return s.readers > 0
-}
+func (s *PacketConn) wake() { s.cond.Broadcast() }
 
 func (s *PacketConn) opError(op string, to netip.AddrPort, err error) error {
 	return opError(op, s.network, addr(UDP, s.localAny()), addr(UDP, to), err)
@@ -241,7 +240,7 @@ func (s *PacketConn) usable() error {
 // receive takes the next datagram.
 func (s *PacketConn) receive(b []byte) (int, netip.AddrPort, error) {
 	n := s.host.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	for {
 		switch {
@@ -255,22 +254,21 @@ func (s *PacketConn) receive(b []byte) (int, netip.AddrPort, error) {
 			return 0, netip.AddrPort{}, s.opError("read", s.remote, os.NewSyscallError("recvfrom", err))
 		case len(s.inbox) > 0:
 			d := s.inbox[0]
-			s.inbox[0] = datagram{}
-			if s.inbox = s.inbox[1:]; len(s.inbox) == 0 {
-				s.inbox = nil
-			}
+			s.inbox = slices.Delete(s.inbox, 0, 1)
 			s.bytes -= len(d.data)
 			return copy(b, d.data), d.from, nil // what does not fit is lost
 		}
 		if s.readBy != noDeadline {
 			if s.timer.Handler == nil {
-				s.timer = clock.Event{Key: clock.Key{Name: s.key, Kind: kindDeadline}, Handler: clock.HandlerFunc(func(time.Duration) bool {
+				s.timer = clock.Event{Key: clock.Key{Name: s.key, Kind: kindDeadline}, Handler: clock.HandlerFunc(func(time.Duration) {
 					n.mu.Lock()
 					defer n.mu.Unlock()
-					return s.wake()
+					s.wake()
 				})}
 			}
-			n.sched.Schedule(&s.timer, s.readBy)
+			if s.timer.At() != s.readBy || !n.sched.Queued(&s.timer) {
+				n.sched.Schedule(&s.timer, s.readBy)
+			}
 		}
 		s.readers++
 		s.cond.Wait()
@@ -282,7 +280,7 @@ func (s *PacketConn) receive(b []byte) (int, netip.AddrPort, error) {
 func (s *PacketConn) transmitTo(b []byte, to netip.AddrPort) (int, error) {
 	h := s.host
 	n := h.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
 	switch {
@@ -318,8 +316,9 @@ func (s *PacketConn) transmitTo(b []byte, to netip.AddrPort) (int, error) {
 	}
 	p.flow = s.flowTo(to, in)
 	s.outbox = append(s.outbox, p)
-	if !n.sched.Queued(&s.sender) {
-		n.sched.Schedule(&s.sender, n.sched.Now())
+	if slack := n.slack(h, p.to, out, in); slack < s.slack || !n.sched.Queued(&s.sender) {
+		n.sched.ScheduleLazily(&s.sender, n.sched.Now(), slack)
+		s.slack = slack
 	}
 	return len(b), nil
 }
@@ -338,24 +337,23 @@ func (s *PacketConn) flowTo(to netip.AddrPort, in *Interface) *flow {
 }
 
 // Fire sends what the program gave.
-func (t *socketSender) Fire(now time.Duration) bool {
+func (t *socketSender) Fire(now time.Duration) {
 	s := (*PacketConn)(t)
 	n := s.host.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
-		return false
+		return
 	}
 	if s.host.paused {
 		s.host.stalled = append(s.host.stalled, s)
-		return false
+		return
 	}
-	box := s.outbox
-	s.outbox = nil
-	for _, p := range box {
+	for _, p := range s.outbox {
 		n.send(now, p)
 	}
-	return false
+	clear(s.outbox)
+	s.outbox = s.outbox[:0]
 }
 
 // ReadFrom implements net.PacketConn. A datagram that is longer than b is cut.
@@ -404,7 +402,7 @@ func (s *PacketConn) Write(b []byte) (int, error) {
 // Close implements net.PacketConn.
 func (s *PacketConn) Close() error {
 	n := s.host.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	if err := s.usable(); err != nil {
 		return s.opError("close", s.remote, err)
@@ -437,7 +435,7 @@ func (s *PacketConn) SetWriteDeadline(t time.Time) error { return s.setDeadlines
 
 func (s *PacketConn) setDeadlines(t time.Time, read, write bool) error {
 	n := s.host.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	if err := s.usable(); err != nil {
 		return s.opError("set", s.remote, err)
@@ -454,7 +452,7 @@ func (s *PacketConn) setDeadlines(t time.Time, read, write bool) error {
 
 // SetReadBuffer is how many bytes wait to be read; what comes beyond is lost.
 func (s *PacketConn) SetReadBuffer(bytes int) error {
-	s.host.n.mu.Lock()
+	s.host.n.enter()
 	defer s.host.n.mu.Unlock()
 	s.limit = max(bytes, 1)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/seed-5a7f77c4/deadair/clock"
@@ -59,7 +60,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 		panic("nil context")
 	}
 	deadline := d.Deadline
-	if d.Timeout > 0 {
+	if d.Timeout != 0 {
 		if t := time.Now().Add(d.Timeout); deadline.IsZero() || t.Before(deadline) {
 			deadline = t
 		}
@@ -80,17 +81,17 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
-	if proto == UDP {
-		return d.dialUDP(network, netip.AddrPortFrom(addrs[0], port))
+	if addrs, err = d.fromLocal(proto, addrs); err != nil {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
 	primaries, fallbacks := addrs, []netip.Addr(nil)
 	if d.FallbackDelay >= 0 && network == "tcp" {
 		primaries, fallbacks = partition(addrs)
 	}
 	if len(fallbacks) == 0 {
-		return d.serial(ctx, network, primaries, port, deadline)
+		return d.serial(ctx, proto, network, primaries, port)
 	}
-	return d.parallel(ctx, network, primaries, fallbacks, port, deadline)
+	return d.parallel(ctx, network, primaries, fallbacks, port)
 }
 
 // partition splits addresses by the family of the first.
@@ -109,16 +110,18 @@ func partition(addrs []netip.Addr) (primaries, fallbacks []netip.Addr) {
 func (d *Dialer) resolve(ctx context.Context, family int, host string) ([]netip.Addr, error) {
 	h := d.Host
 	n := h.n
-	if host == "" || host == "localhost" {
-		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
-	}
 	var addrs []netip.Addr
-	if a, err := netip.ParseAddr(host); err == nil {
+	if a, err := netip.ParseAddr(host); err == nil && !a.IsUnspecified() {
 		addrs = []netip.Addr{a.Unmap()}
+	} else if err == nil || host == "" || host == "localhost" {
+		addrs = []netip.Addr{loopback(family)}
+		if a.Is6() && family == 0 {
+			addrs = []netip.Addr{loopback(6)}
+		}
 	} else {
 		resolver := d.Resolver
 		if resolver == nil {
-			n.mu.Lock()
+			n.enter()
 			resolver = h.resolver
 			n.mu.Unlock()
 		}
@@ -155,6 +158,32 @@ func (d *Dialer) resolve(ctx context.Context, family int, host string) ([]netip.
 		return nil, &net.AddrError{Err: "no suitable address", Addr: host}
 	}
 	return sorted, nil
+}
+
+// loopback is the host's own address of a family, IPv4 for any.
+func loopback(family int) netip.Addr {
+	if family == 6 {
+		return netip.IPv6Loopback()
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}
+
+// fromLocal leaves the addresses that can be dialled from LocalAddr.
+func (d *Dialer) fromLocal(proto Proto, addrs []netip.Addr) ([]netip.Addr, error) {
+	from, err := d.local(proto)
+	if err != nil || !from.Addr().IsValid() {
+		return addrs, err
+	}
+	var fit []netip.Addr
+	for _, a := range addrs {
+		if familyOf(a) == familyOf(from.Addr()) {
+			fit = append(fit, a)
+		}
+	}
+	if len(fit) == 0 {
+		return nil, &net.AddrError{Err: "no suitable address", Addr: d.LocalAddr.String()}
+	}
+	return fit, nil
 }
 
 // ask looks up both families at once, as net.Dialer does, but each by itself:
@@ -195,7 +224,7 @@ func ask(ctx context.Context, r *net.Resolver, family int, name string) ([]netip
 }
 
 func (h *Host) hasFamily(family int) bool {
-	h.n.mu.Lock()
+	h.n.enter()
 	defer h.n.mu.Unlock()
 	for _, a := range h.addrs() {
 		if familyOf(a) == family {
@@ -205,10 +234,12 @@ func (h *Host) hasFamily(family int) bool {
 	return false
 }
 
-// lookup gives the addresses of hosts and aliases, as /etc/hosts would.
+// lookup gives the addresses of hosts and aliases, as /etc/hosts would: whatever
+// the case, with or without a dot at the end.
 func (n *Network) lookup(name string) []netip.Addr {
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
+	name = fold(name)
 	var addrs []netip.Addr
 	hosts := n.names[name]
 	if h := n.hosts[name]; h != nil {
@@ -223,7 +254,7 @@ func (n *Network) lookup(name string) []netip.Addr {
 // SetResolver makes the host's dials look names up with r. Default: the names
 // of hosts and aliases, without a packet, as /etc/hosts would give them.
 func (h *Host) SetResolver(r *net.Resolver) {
-	h.n.mu.Lock()
+	h.n.enter()
 	defer h.n.mu.Unlock()
 	h.n.mustOwn("Host.SetResolver", h)
 	h.resolver = r
@@ -232,15 +263,22 @@ func (h *Host) SetResolver(r *net.Resolver) {
 // serial tries addresses one after the other, sharing out the time as
 // net.Dialer does: what is left, divided by the addresses left, but at least
 // 2 s each.
-func (d *Dialer) serial(ctx context.Context, network string, addrs []netip.Addr, port uint16, deadline time.Time) (net.Conn, error) {
+func (d *Dialer) serial(ctx context.Context, proto Proto, network string, addrs []netip.Addr, port uint16) (net.Conn, error) {
 	var first error
 	for i, a := range addrs {
+		remote := netip.AddrPortFrom(a, port)
+		fail := func(err error) error {
+			return opError("dial", network, d.LocalAddr, addr(proto, remote), contextError(err))
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, fail(err)
+		}
 		sub, cancel := ctx, context.CancelFunc(func() {})
-		if !deadline.IsZero() {
+		if deadline, ok := ctx.Deadline(); ok {
 			by, err := partialDeadline(time.Now(), deadline, len(addrs)-i)
 			if err != nil {
 				if first == nil {
-					first = opError("dial", network, nil, addr(TCP, netip.AddrPortFrom(a, port)), dialTimeout{})
+					first = fail(err)
 				}
 				break
 			}
@@ -248,16 +286,17 @@ func (d *Dialer) serial(ctx context.Context, network string, addrs []netip.Addr,
 				sub, cancel = context.WithDeadline(ctx, by)
 			}
 		}
-		c, err := d.connect(sub, network, netip.AddrPortFrom(a, port))
+		open := d.connect
+		if proto == UDP {
+			open = d.dialUDP
+		}
+		c, err := open(sub, network, remote)
 		cancel()
 		if err == nil {
 			return c, nil
 		}
 		if first == nil {
 			first = err
-		}
-		if ctx.Err() != nil {
-			break
 		}
 	}
 	return nil, first
@@ -277,7 +316,7 @@ func partialDeadline(now, deadline time.Time, left int) (time.Time, error) {
 }
 
 // parallel races two families (RFC 6555).
-func (d *Dialer) parallel(ctx context.Context, network string, primaries, fallbacks []netip.Addr, port uint16, deadline time.Time) (net.Conn, error) {
+func (d *Dialer) parallel(ctx context.Context, network string, primaries, fallbacks []netip.Addr, port uint16) (net.Conn, error) {
 	type result struct {
 		conn    net.Conn
 		err     error
@@ -289,7 +328,7 @@ func (d *Dialer) parallel(ctx context.Context, network string, primaries, fallba
 	returned := make(chan struct{})
 	defer close(returned)
 	try := func(addrs []netip.Addr, primary bool) {
-		c, err := d.serial(ctx, network, addrs, port, deadline)
+		c, err := d.serial(ctx, TCP, network, addrs, port)
 		select {
 		case results <- result{c, err, primary}:
 		case <-returned:
@@ -374,35 +413,32 @@ func (d *Dialer) local(proto Proto) (netip.AddrPort, error) {
 func (d *Dialer) connect(ctx context.Context, network string, remote netip.AddrPort) (net.Conn, error) {
 	h := d.Host
 	n := h.n
-	fail := func(local netip.AddrPort, err error) (net.Conn, error) {
-		return nil, opError("dial", network, addr(TCP, local), addr(TCP, remote), err)
+	fail := func(err error) (net.Conn, error) {
+		return nil, opError("dial", network, d.LocalAddr, addr(TCP, remote), err)
 	}
 	local, err := d.local(TCP)
 	if err != nil {
-		return fail(local, err)
+		return fail(err)
 	}
-	if err := ctx.Err(); err != nil {
-		return fail(local, contextError(err))
-	}
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	if err := n.usable(); err != nil {
-		return fail(local, err)
+		return fail(err)
 	}
 	if local.Addr().IsValid() && h.own(local.Addr()) == nil {
-		return fail(local, errAddrNotAvail)
+		return fail(os.NewSyscallError("bind", errAddrNotAvail))
 	}
-	out, src, in, err := h.route(remote.Addr(), local.Addr())
+	out, src, in, err := h.way(remote.Addr(), local.Addr())
 	if err != nil {
-		return fail(local, err)
+		return fail(err)
 	}
 	if local.Port() != 0 {
 		local = netip.AddrPortFrom(src, local.Port())
 		if h.conns[connKey{local, remote}] != nil || h.listener(local) != nil {
-			return fail(local, errAddrInUse)
+			return fail(os.NewSyscallError("bind", errAddrInUse))
 		}
 	} else if local, err = h.ephemeral(src, remote); err != nil {
-		return fail(local, err)
+		return fail(err)
 	}
 	to := remote.Addr().String()
 	if in != nil {
@@ -421,14 +457,14 @@ func (d *Dialer) connect(ctx context.Context, network string, remote netip.AddrP
 	c.keepAlive(k)
 	h.conns[connKey{local, remote}] = c
 	c.start, c.dialing = true, true
-	c.kick(n.sched.Now())
+	c.give(n.sched.Now())
 	if err := c.awaitOpen(ctx); err != nil {
 		c.ep.Close(n.sched.Now(), true)
 		c.settle(n.sched.Now())
 		n.sched.Cancel(&c.transmit)
 		c.closed = true
 		c.forget()
-		return fail(local, err)
+		return fail(err)
 	}
 	c.dialing = false
 	return c, nil
@@ -442,20 +478,20 @@ func (c *Conn) awaitOpen(ctx context.Context) error {
 	deadline, timed := ctx.Deadline()
 	if timed {
 		at := n.deadline(deadline)
-		ev := &clock.Event{Key: clock.Key{Name: c.key, Kind: kindDeadline}, Handler: clock.HandlerFunc(func(time.Duration) bool {
+		ev := &clock.Event{Key: clock.Key{Name: c.key, Kind: kindDeadline}, Handler: clock.HandlerFunc(func(time.Duration) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			if ended == nil {
 				ended = context.DeadlineExceeded
 			}
-			return c.wake()
+			c.wake()
 		})}
 		n.sched.Schedule(ev, at)
 		defer n.sched.Cancel(ev)
 	}
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, func() {
-			n.mu.Lock()
+			n.enter()
 			defer n.mu.Unlock()
 			if err := ctx.Err(); ended == nil && !(timed && err == context.DeadlineExceeded) {
 				ended = err

@@ -1,7 +1,9 @@
 package netsim
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -13,9 +15,10 @@ type Action uint8
 const (
 	Pass    Action = iota
 	Drop           // it vanishes
-	Reject         // it vanishes, and its sender is told: a RST for TCP, an ICMP error for UDP
+	Reject         // it vanishes, and its sender is told: a RST with the packet's numbers for TCP, an ICMP error for UDP
 	Hold           // it waits until the fault is undone
 	Unreach        // it vanishes, and a router tells its sender that the host cannot be reached: EHOSTUNREACH
+	Reset          // it vanishes, and both ends of its connection get a RST that they cannot take for stale, the sender a round trip later; TCP only
 )
 
 // Verdict is what a [Rule] does with the packets that it matches.
@@ -28,7 +31,8 @@ type Verdict struct {
 	Why       string        // what the trace says; default: the action
 }
 
-// Packet is what a rule can look at.
+// Packet is what a rule can look at. Its addresses are those of the ends, whatever
+// a NAT makes of them on the way.
 type Packet struct {
 	From, To *Host
 	Event                  // Fate is not known yet; Payload is complete
@@ -57,10 +61,12 @@ type Rule struct {
 	// the rest. Last 0 means First only if First is set.
 	First, Last int
 	Every       int           // every n-th of those
-	Established bool          // only connections that were established when the rule was applied
-	New         bool          // only connections that were not
+	Established bool          // only streams that were established when the rule was applied
+	New         bool          // only what was not: streams opened later, and datagrams
 	After       time.Duration // only after this time since the network was made
-	Match       func(Packet) bool
+	// Match looks at the packet itself. It runs in the network's midst: it must
+	// not call the network, and should depend on nothing but the packets.
+	Match func(Packet) bool
 
 	Verdict Verdict
 	// MayMiss says that the rule need not bite. Otherwise a run in which nothing
@@ -88,14 +94,14 @@ func (f *Fault) Name() string { return f.name }
 
 // Hits is how many packets it has changed.
 func (f *Fault) Hits() int {
-	f.n.mu.Lock()
+	f.n.enter()
 	defer f.n.mu.Unlock()
 	return f.hits
 }
 
 // MayMiss says that it is no mistake if the fault never bites.
 func (f *Fault) MayMiss() *Fault {
-	f.n.mu.Lock()
+	f.n.enter()
 	defer f.n.mu.Unlock()
 	f.mayMiss = true
 	return f
@@ -104,7 +110,7 @@ func (f *Fault) MayMiss() *Fault {
 // Undo takes the fault back. Packets that it held go on. Undoing twice does
 // nothing.
 func (f *Fault) Undo() {
-	f.n.mu.Lock()
+	f.n.enter()
 	defer f.n.mu.Unlock()
 	f.n.undo(f)
 }
@@ -112,7 +118,7 @@ func (f *Fault) Undo() {
 // Apply puts a rule in force, also for connections that do not exist yet. It
 // gives the fault, whose Undo takes the rule back.
 func (n *Network) Apply(r Rule) *Fault {
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	n.mustWork(fmt.Sprintf("Network.Apply(%q)", r.Name))
 	if err := n.validRule(&r); err != nil {
@@ -137,6 +143,9 @@ func (n *Network) validRule(r *Rule) error {
 	if l := r.Between; l != nil && (r.From != nil || r.To != nil) {
 		return fmt.Errorf("Between excludes From and To")
 	}
+	if r.Verdict.Action == Reset && r.Proto == 0 {
+		r.Proto = TCP
+	}
 	if r.First == 0 && r.Last > 0 {
 		r.First = 1
 	}
@@ -149,8 +158,10 @@ func (n *Network) validRule(r *Rule) error {
 		return fmt.Errorf("no connection is both New and Established")
 	case r.First < 0 || r.Last < r.First:
 		return fmt.Errorf("packets %d to %d are none", r.First, r.Last)
-	case r.Every < 0 || r.Conn < 0 || r.MinSize < 0 || r.MaxSize < 0:
-		return fmt.Errorf("a negative number (Every %d, Conn %d, MinSize %d, MaxSize %d) matches nothing", r.Every, r.Conn, r.MinSize, r.MaxSize)
+	case r.Every < 0 || r.Conn < 0 || r.MinSize < 0 || r.MaxSize < 0 || r.After < 0:
+		return fmt.Errorf("a negative number (Every %d, Conn %d, MinSize %d, MaxSize %d, After %v) matches nothing", r.Every, r.Conn, r.MinSize, r.MaxSize, r.After)
+	case r.MinSize > maxPacket:
+		return fmt.Errorf("no packet is as large as %d bytes", r.MinSize)
 	case r.MaxSize > 0 && r.MaxSize < r.MinSize:
 		return fmt.Errorf("sizes %d to %d are none", r.MinSize, r.MaxSize)
 	case r.Every > 0 && r.First > 0 && r.Last/r.Every == (r.First-1)/r.Every:
@@ -163,11 +174,13 @@ func (n *Network) validRule(r *Rule) error {
 		return fmt.Errorf("there is no transport %d", r.Proto)
 	case r.Proto != 0 && r.Kind != 0 && r.Kind&kindsOf(r.Proto) == 0:
 		return fmt.Errorf("%v has no %v", r.Proto, r.Kind)
-	case r.Established && r.Kind != 0 && r.Kind&^(SYN|SYNACK) == 0:
-		return fmt.Errorf("an established connection sends no %v", r.Kind)
+	case r.Established && (r.Proto == UDP || r.Kind != 0 && r.Kind&^(SYN|SYNACK|Datagram) == 0):
+		return fmt.Errorf("an established connection sends no %v", cmp.Or(r.Kind, Datagram))
+	case v.Action == Reset && r.Proto != TCP:
+		return fmt.Errorf("%v has no connection that could be reset", r.Proto)
 	case v.Delay < 0 || v.Duplicate < 0 || v.Truncate < 0:
 		return fmt.Errorf("a negative number (Delay %v, Duplicate %d, Truncate %d) in the verdict", v.Delay, v.Duplicate, v.Truncate)
-	case v.Action > Unreach:
+	case v.Action > Reset:
 		return fmt.Errorf("there is no action %d", v.Action)
 	case v.Action != Pass && v != Verdict{Action: v.Action, Why: v.Why}:
 		return fmt.Errorf("a packet that does not pass cannot be delayed, doubled, corrupted or cut besides")
@@ -188,34 +201,48 @@ func kindsOf(p Proto) Kind {
 	return Unreachable
 }
 
+// maxPacket is the largest packet there is: 64 KiB behind the largest header.
+const maxPacket = 65535 + ipv6Header
+
+var actionNames = [...]string{"pass", "drop", "reject", "hold", "unreach", "reset"}
+
 // String describes the rule.
 func (r Rule) String() string {
-	s := [...]string{"pass", "drop", "reject", "hold", "unreach"}[min(r.Verdict.Action, Unreach)]
-	if r.Verdict.Delay > 0 {
-		s += fmt.Sprintf(" +%v", r.Verdict.Delay)
+	s := []string{actionNames[min(int(r.Verdict.Action), len(actionNames)-1)]}
+	say := func(on bool, format string, args ...any) {
+		if on {
+			s = append(s, fmt.Sprintf(format, args...))
+		}
 	}
-	if r.Proto != 0 {
-		s += " " + r.Proto.String()
-	}
-	if r.Kind != 0 {
-		s += " " + r.Kind.String()
-	}
+	say(r.Verdict.Delay > 0, "+%v", r.Verdict.Delay)
+	say(r.Verdict.Duplicate > 0, "doubled %d times", r.Verdict.Duplicate)
+	say(r.Verdict.Corrupt, "corrupted")
+	say(r.Verdict.Truncate > 0, "cut to %d bytes", r.Verdict.Truncate)
+	say(r.Proto != 0, "%v", r.Proto)
+	say(r.Kind != 0, "%v", r.Kind)
 	if r.From != nil {
-		s += " from " + r.From.name
+		say(true, "from %s", r.From.name)
 	}
 	if r.To != nil {
-		s += " to " + r.To.name
+		say(true, "to %s", r.To.name)
 	}
 	if r.Between != nil {
-		s += " between " + r.Between.name()
+		say(true, "between %s", r.Between.name())
 	}
-	if r.Port != 0 {
-		s += fmt.Sprintf(" port %d", r.Port)
-	}
-	if r.Flow != "" {
-		s += " of " + r.Flow
-	}
-	return s
+	say(r.Port != 0, "port %d", r.Port)
+	say(r.SrcPort != 0, "from port %d", r.SrcPort)
+	say(r.DstPort != 0, "to port %d", r.DstPort)
+	say(r.Flow != "", "of %s", r.Flow)
+	say(r.Conn != 0, "connection %d", r.Conn)
+	say(r.MinSize != 0, "of %d bytes or more", r.MinSize)
+	say(r.MaxSize != 0, "of %d bytes or less", r.MaxSize)
+	say(r.Established, "established before")
+	say(r.New, "opened later")
+	say(r.After != 0, "after %v", r.After)
+	say(r.Match != nil, "that match")
+	say(r.First != 0, "packets %d to %d", r.First, r.Last)
+	say(r.Every != 0, "every %d.", r.Every)
+	return strings.Join(s, " ")
 }
 
 // matches asks the rule about p. It counts, so it is asked once a packet.

@@ -16,7 +16,10 @@ type Host struct {
 	n          *Network
 	name       string
 	interfaces []*Interface
-	implicit   bool // the interface was made for want of one
+	implicit   bool                      // the interface was made for want of one
+	lo         *Interface                // for what the host sends to itself; always up
+	behind     map[netip.Addr]*Interface // who sends datagrams here from a private address of another zone
+	recent     *Path                     // the one that was asked for last
 	conns      map[connKey]*Conn
 	listeners  []*Listener
 	sockets    []*PacketConn
@@ -28,6 +31,7 @@ type Host struct {
 	deferred   []*Conn
 	stalled    []*PacketConn
 	watchers   []*watcher
+	untold     []*watcher // of a paused host
 	expensive  bool
 	backlog    int
 	resolver   *net.Resolver
@@ -81,7 +85,9 @@ func (h *Host) first() *Interface {
 }
 
 func newHost(n *Network, name string) *Host {
-	return &Host{n: n, name: name, backlog: n.opts.backlog, conns: map[connKey]*Conn{}, cursor: map[netip.AddrPort]uint32{}}
+	h := &Host{n: n, name: name, backlog: n.opts.backlog, conns: map[connKey]*Conn{}, cursor: map[netip.AddrPort]uint32{}}
+	h.lo = &Interface{host: h, name: "lo", isUp: true}
+	return h
 }
 
 // settle gives the host what its options left open.
@@ -90,9 +96,7 @@ func (h *Host) settle() {
 	if len(i.addrs) == 0 {
 		i.addrs = []netip.Addr{h.n.assign()}
 	}
-	for _, a := range i.addrs {
-		h.n.claim(i, a)
-	}
+	i.claim(i.zone, i.addrs)
 }
 
 // Name is the host's name, which resolves to its addresses.
@@ -103,7 +107,7 @@ func (h *Host) String() string { return h.name }
 
 // Addrs are the addresses of all interfaces.
 func (h *Host) Addrs() []netip.Addr {
-	h.n.mu.Lock()
+	h.n.enter()
 	defer h.n.mu.Unlock()
 	return h.addrs()
 }
@@ -125,8 +129,8 @@ func (h *Host) Addr() netip.Addr {
 }
 
 func (h *Host) own(a netip.Addr) *Interface {
-	if a.IsLoopback() && len(h.interfaces) > 0 {
-		return h.interfaces[0]
+	if a.IsLoopback() {
+		return h.lo
 	}
 	for _, i := range h.interfaces {
 		if slices.Contains(i.addrs, a) {
@@ -136,17 +140,34 @@ func (h *Host) own(a netip.Addr) *Interface {
 	return nil
 }
 
-// route finds the way to a: the interface to leave by, the source address and
-// the interface that has a, which is nil when nobody does.
+// route finds the way to a, for a datagram: as [Host.way] does, and back to a
+// private address of another zone that has sent something here, as through the
+// NAT that must have let it out.
 func (h *Host) route(a, from netip.Addr) (out *Interface, src netip.Addr, in *Interface, err error) {
+	out, src, in, err = h.way(a, from)
+	if err == nil && in == nil {
+		in = h.behind[a]
+	} else if in != nil && in.host != h && scope(out.zone, src) != scope(in.zone, src) {
+		if in.host.behind == nil {
+			in.host.behind = map[netip.Addr]*Interface{}
+		}
+		in.host.behind[src] = out
+	}
+	return out, src, in, err
+}
+
+// way finds the way to a: the interface to leave by, the source address and the
+// interface that has a, which is nil when nobody does. What a host sends to
+// itself leaves by no interface that could be down.
+func (h *Host) way(a, from netip.Addr) (out *Interface, src netip.Addr, in *Interface, err error) {
 	if h.crashed {
 		return nil, src, nil, syscall.ENETDOWN
 	}
-	if own := h.own(a); own != nil {
+	if h.own(a) != nil {
 		if from.IsValid() {
 			a = from
 		}
-		return own, a, own, nil
+		return h.lo, a, h.lo, nil
 	}
 	var fallback *Interface
 	var fallbackSrc netip.Addr
@@ -183,9 +204,10 @@ func (h *Host) route(a, from netip.Addr) (out *Interface, src netip.Addr, in *In
 }
 
 // Crash stops the host without a word to anybody. Its programs' calls return
-// net.ErrClosed; packets to it vanish.
+// net.ErrClosed; packets to it vanish; who watched its connectivity hears no
+// more.
 func (h *Host) Crash() {
-	h.n.mu.Lock()
+	h.n.enter()
 	defer h.n.mu.Unlock()
 	h.n.mustOwn("Host.Crash of "+h.name, h)
 	if h.crashed {
@@ -198,12 +220,16 @@ func (h *Host) Crash() {
 		h.n.freePacket(p)
 	}
 	h.asleep, h.deferred, h.stalled = nil, nil, nil
+	for _, w := range h.watchers {
+		w.stopped = true
+	}
+	h.watchers, h.untold = nil, nil
 }
 
 // Restart brings a crashed host back with no socket open: what others still
 // send it is answered by a RST. Start its programs again.
 func (h *Host) Restart() {
-	h.n.mu.Lock()
+	h.n.enter()
 	defer h.n.mu.Unlock()
 	h.n.mustOwn("Host.Restart of "+h.name, h)
 	if h.crashed {
@@ -232,7 +258,7 @@ func (h *Host) abandon() {
 // goroutines do not know; give them a [clock.Skewed] to let their time stand
 // still too.
 func (h *Host) Pause() {
-	h.n.mu.Lock()
+	h.n.enter()
 	defer h.n.mu.Unlock()
 	h.n.mustOwn("Host.Pause of "+h.name, h)
 	if !h.paused && !h.crashed {
@@ -244,7 +270,7 @@ func (h *Host) Pause() {
 // Resume wakes a paused host: what came meanwhile arrives now, timers that ran
 // out meanwhile fire now.
 func (h *Host) Resume() {
-	h.n.mu.Lock()
+	h.n.enter()
 	defer h.n.mu.Unlock()
 	h.n.mustOwn("Host.Resume of "+h.name, h)
 	if !h.paused {
@@ -267,6 +293,10 @@ func (h *Host) Resume() {
 		h.n.sched.Schedule(&s.sender, now)
 	}
 	h.stalled = nil
+	for _, w := range h.untold {
+		w.next()
+	}
+	h.untold = nil
 }
 
 // sortedConns are the host's connections in the order of their names.
@@ -280,7 +310,7 @@ func (h *Host) sortedConns() []*Conn {
 }
 
 // inputSegment takes a segment that arrived.
-func (h *Host) inputSegment(now time.Duration, p *packet) bool {
+func (h *Host) inputSegment(now time.Duration, p *packet) {
 	n := h.n
 	n.record(now, p, Delivered, "")
 	c := h.conns[connKey{p.dst, p.src}]
@@ -291,7 +321,7 @@ func (h *Host) inputSegment(now time.Duration, p *packet) bool {
 	if c == nil && p.kind == SYN {
 		if l := h.listener(p.dst); l != nil {
 			l.inputSYN(now, p)
-			return false
+			return
 		}
 	}
 	if c == nil {
@@ -299,13 +329,13 @@ func (h *Host) inputSegment(now time.Duration, p *packet) bool {
 			n.send(now, n.resetFor(p))
 		}
 		n.freePacket(p)
-		return false
+		return
 	}
 	seg := p.seg
 	p.seg = nil
 	n.freePacket(p)
 	c.ep.Input(now, seg)
-	return c.settle(now)
+	c.settle(now)
 }
 
 // ephemeral picks a local port for a connection from src to dst. Ports follow

@@ -33,12 +33,15 @@ func (m Medium) String() string {
 	return "unknown"
 }
 
-// GoneMode is what happens to a host's sockets whose address goes away.
+// GoneMode is what happens to a host's sockets whose address goes away. Streams
+// end with the error, those under way too; of a packet connection the next call
+// fails. Listeners, and packet connections that are bound to no address, stay.
 type GoneMode uint8
 
 // The modes.
 const (
 	// Vanish: packets vanish, as on Linux; the program notices by its time-outs.
+	// A stream goes on if the address comes back in time.
 	Vanish GoneMode = iota
 	// Abort: calls fail at once with ECONNABORTED, as on mobile systems.
 	Abort
@@ -48,7 +51,12 @@ const (
 
 // An Interface connects a host to a zone. Private addresses mean something in
 // their own zone only; all others are reachable from every interface that
-// leads to the internet.
+// leads to the internet. A private address can dial out of its zone; there is no
+// address translation, so the other side sees it as it is, and can only answer.
+//
+// A host leaves by the first of its interfaces, in the order of [Medium], that is
+// up and reaches the destination; the source is that interface's first address
+// of the destination's family.
 type Interface struct {
 	host     *Host
 	name     string
@@ -58,7 +66,8 @@ type Interface struct {
 	addrs    []netip.Addr
 	isUp     bool
 	gone     GoneMode
-	up, down *pipe // nil until they have conditions or faults
+	up, down *pipe                 // nil until they have conditions or faults
+	left     map[string]*Interface // stands for this one in zones that it moved out of
 }
 
 // InterfaceOption sets something about an interface.
@@ -69,7 +78,7 @@ type InterfaceOption func(*Interface)
 func Zone(name string) InterfaceOption { return func(i *Interface) { i.zone = name } }
 
 // Isolated says that nothing outside the interface's zone can be reached
-// through it.
+// through it, nor it from there.
 func Isolated() InterfaceOption { return func(i *Interface) { i.isolated = true } }
 
 // StartsDown says that the interface is down at first.
@@ -99,20 +108,16 @@ func mustAddr(call, s string) netip.Addr {
 // Interface adds an interface to a host. The first one that is added takes the
 // place of the interface that a host has by default, if nothing used it yet.
 func (h *Host) Interface(name string, medium Medium, opts ...InterfaceOption) *Interface {
-	h.n.mu.Lock()
+	h.n.enter()
 	defer h.n.mu.Unlock()
 	h.n.mustWork(fmt.Sprintf("Host.Interface(%q) of %s", name, h.name))
 	if h.implicit {
 		if len(h.conns) > 0 || len(h.listeners) > 0 || len(h.sockets) > 0 {
 			panic(fmt.Errorf("netsim: Host.Interface(%q) of %s: the host is in use already", name, h.name))
 		}
-		for _, i := range h.interfaces {
-			i.release()
-		}
-		h.interfaces, h.implicit = nil, false
 	}
 	for _, i := range h.interfaces {
-		if i.name == name {
+		if i.name == name && !h.implicit {
 			panic(fmt.Errorf("netsim: Host.Interface(%q) of %s: there is one of that name", name, h.name))
 		}
 	}
@@ -123,8 +128,13 @@ func (h *Host) Interface(name string, medium Medium, opts ...InterfaceOption) *I
 	if len(i.addrs) == 0 {
 		i.addrs = []netip.Addr{h.n.assign()}
 	}
-	for _, a := range i.addrs {
-		h.n.claim(i, a)
+	var replaced []*Interface
+	if h.implicit {
+		replaced = h.interfaces
+	}
+	i.claim(i.zone, i.addrs, replaced...)
+	if h.implicit {
+		h.interfaces, h.implicit = nil, false
 	}
 	h.interfaces = append(h.interfaces, i)
 	slices.SortStableFunc(h.interfaces, func(a, b *Interface) int { return int(a.medium) - int(b.medium) })
@@ -140,7 +150,7 @@ func (n *Network) assign() netip.Addr {
 		if n.next >= 1<<17 {
 			panic(fmt.Errorf("netsim: Network.Host: 198.18.0.0/15 has no address left, give the hosts addresses"))
 		}
-		if n.owners[place{"", a}] == nil {
+		if n.owners[place{"", a}] == nil && !n.past[a] {
 			return a
 		}
 	}
@@ -148,27 +158,43 @@ func (n *Network) assign() netip.Addr {
 
 // scope is where an address of an interface in zone means something.
 func scope(zone string, a netip.Addr) place {
-	if a.IsPrivate() || a.IsLinkLocalUnicast() || sharedSpace.Contains(a) {
+	if private(a) {
 		return place{zone, a}
 	}
 	return place{"", a}
 }
 
+func private(a netip.Addr) bool {
+	return a.IsPrivate() || a.IsLinkLocalUnicast() || sharedSpace.Contains(a)
+}
+
 // sharedSpace is carrier-grade NAT's range (RFC 6598), which tailnets use.
 var sharedSpace = netip.MustParsePrefix("100.64.0.0/10")
 
-func (n *Network) claim(i *Interface, a netip.Addr) {
-	at := scope(i.zone, a)
-	if o := n.owners[at]; o != nil {
-		panic(fmt.Errorf("netsim: address %v of %s is taken by %s", a, i.host.name, o.host.name))
+// claim makes the addresses in a zone the interface's, instead of what it and
+// those that it replaces had. Nothing has changed when it panics.
+func (i *Interface) claim(zone string, addrs []netip.Addr, replaced ...*Interface) {
+	n := i.host.n
+	replaced = append(replaced, i)
+	for k, a := range addrs {
+		if o := n.owners[scope(zone, a)]; o != nil && !slices.Contains(replaced, o) {
+			panic(fmt.Errorf("netsim: address %v of %s is taken by %s", a, i.host.name, o.host.name))
+		}
+		if slices.Contains(addrs[:k], a) {
+			panic(fmt.Errorf("netsim: address %v of %s is there twice", a, i.host.name))
+		}
 	}
-	n.owners[at] = i
-	n.past[a] = true
-}
-
-func (i *Interface) release() {
-	for _, a := range i.addrs {
-		delete(i.host.n.owners, scope(i.zone, a))
+	for _, r := range replaced {
+		for _, a := range r.addrs {
+			if at := scope(r.zone, a); n.owners[at] == r {
+				delete(n.owners, at)
+			}
+		}
+	}
+	i.zone, i.addrs = zone, addrs
+	for _, a := range addrs {
+		n.owners[scope(zone, a)] = i
+		n.past[a] = true
 	}
 }
 
@@ -180,36 +206,39 @@ func (i *Interface) Medium() Medium { return i.medium }
 
 // Addrs are the interface's present addresses.
 func (i *Interface) Addrs() []netip.Addr {
-	i.host.n.mu.Lock()
+	i.host.n.enter()
 	defer i.host.n.mu.Unlock()
 	return slices.Clone(i.addrs)
 }
 
 // IsUp reports whether the interface is up.
 func (i *Interface) IsUp() bool {
-	i.host.n.mu.Lock()
+	i.host.n.enter()
 	defer i.host.n.mu.Unlock()
 	return i.isUp
 }
 
-func (i *Interface) working() bool          { return i.isUp }
-func (i *Interface) has(a netip.Addr) bool  { return slices.Contains(i.addrs, a) || a.IsLoopback() }
-func (i *Interface) label() string          { return i.host.name + "/" + i.name }
-func (i *Interface) reaches(p place) bool   { return p.zone == i.zone || p.zone == "" && !i.isolated }
-func (i *Interface) find(a netip.Addr) bool { return i.owner(a) != nil }
+func (i *Interface) label() string { return i.host.name + "/" + i.name }
 
-// owner is the interface that has a, seen from i.
-func (i *Interface) owner(a netip.Addr) *Interface {
-	if o := i.host.n.owners[place{i.zone, a}]; o != nil {
-		return o
+// works reports whether packets from or to the interface's address a pass.
+func (i *Interface) works(a netip.Addr) bool {
+	if i == i.host.lo {
+		return i.host.own(a) != nil
 	}
-	if o := i.host.n.owners[place{"", a}]; o != nil && i.reaches(place{"", a}) && scope(i.zone, a).zone == "" {
-		return o
-	}
-	return nil
+	return i.isUp && slices.Contains(i.addrs, a)
 }
 
-// Down takes the interface down: what is on its way to or from it vanishes.
+// owner is the interface that has a, if it can be reached from i.
+func (i *Interface) owner(a netip.Addr) *Interface {
+	o := i.host.n.owners[scope(i.zone, a)]
+	if o == nil || o.zone != i.zone && (o.isolated || i.isolated) {
+		return nil
+	}
+	return o
+}
+
+// Down takes the interface down: what the host sends by it vanishes, and what
+// arrives there meanwhile.
 func (i *Interface) Down() { i.turn(false) }
 
 // Up brings the interface up.
@@ -217,7 +246,7 @@ func (i *Interface) Up() { i.turn(true) }
 
 func (i *Interface) turn(up bool) {
 	n := i.host.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	n.mustWork("Up or Down of " + i.label())
 	if i.isUp == up {
@@ -232,43 +261,78 @@ func (i *Interface) turn(up bool) {
 }
 
 // SetAddresses changes the interface's addresses, as when a phone joins another
-// network. Sockets of addresses that are gone fare as [WhenGone] says.
+// network; with none it has none. Sockets of addresses that are gone fare as
+// [WhenGone] says.
 func (i *Interface) SetAddresses(addrs ...string) {
+	i.readdress("SetAddresses", nil, addrs)
+}
+
+// Move puts the interface into another zone, with other addresses. A private
+// address is another one there, even where it reads the same.
+func (i *Interface) Move(zone string, addrs ...string) {
+	i.readdress("Move", &zone, addrs)
+}
+
+// readdress gives the interface other addresses; zone is nil where it stays.
+func (i *Interface) readdress(call string, zone *string, addrs []string) {
 	var as []netip.Addr
 	for _, s := range addrs {
-		as = append(as, mustAddr("SetAddresses", s))
+		as = append(as, mustAddr(call, s))
 	}
 	n := i.host.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
-	n.mustWork("SetAddresses of " + i.label())
-	old := i.addrs
-	i.release()
-	i.addrs = as
-	for _, a := range as {
-		n.claim(i, a)
+	n.mustWork(call + " of " + i.label())
+	was, to, old := i.zone, i.zone, i.addrs
+	if zone != nil {
+		to = *zone
 	}
+	if to == was && slices.Equal(as, old) {
+		return
+	}
+	i.claim(to, as)
 	var gone []netip.Addr
 	for _, a := range old {
-		if !slices.Contains(as, a) {
+		if !slices.Contains(as, a) || scope(was, a) != scope(to, a) {
 			gone = append(gone, a)
 		}
 	}
-	n.noteLocked(Event{Why: fmt.Sprintf("%s has %v", i.label(), as)})
+	where := ""
+	if to != was {
+		where = fmt.Sprintf(" in zone %q", to)
+		n.reroute(i, i.remnant(was))
+		n.reroute(i.remnant(to), i)
+	}
+	n.noteLocked(Event{Why: fmt.Sprintf("%s has %v%s", i.label(), as, where)})
 	i.goneFrom(gone)
 	i.host.pathChanged()
 }
 
-// Move puts the interface into another zone, with other addresses.
-func (i *Interface) Move(zone string, addrs ...string) {
-	n := i.host.n
-	n.mu.Lock()
-	i.release()
-	old := i.addrs
-	i.addrs, i.zone = nil, zone
-	i.goneFrom(old)
-	n.mu.Unlock()
-	i.SetAddresses(addrs...)
+// remnant is what stands for the interface in a zone that it has left: something
+// that is down, for the streams that were begun there.
+func (i *Interface) remnant(zone string) *Interface {
+	if i.left == nil {
+		i.left = map[string]*Interface{}
+	}
+	if i.left[zone] == nil {
+		i.left[zone] = &Interface{host: i.host, name: i.name, medium: i.medium, zone: zone}
+	}
+	return i.left[zone]
+}
+
+// reroute makes the streams of private addresses use to instead of from.
+func (n *Network) reroute(from, to *Interface) {
+	swap := func(at **Interface, a netip.Addr) {
+		if *at == from && private(a) {
+			*at = to
+		}
+	}
+	for _, h := range n.order {
+		for _, c := range h.conns {
+			swap(&c.out, c.local.Addr())
+			swap(&c.in, c.remote.Addr())
+		}
+	}
 }
 
 // goneFrom deals with the sockets of addresses that went.
@@ -296,6 +360,14 @@ func (i *Interface) goneFrom(gone []netip.Addr) {
 // SetConditions sets the weather of everything that enters (down) or leaves
 // (up) the host by this interface, on top of the paths' own.
 func (i *Interface) SetConditions(up, down Conditions) {
+	for _, c := range [2]struct {
+		side string
+		Conditions
+	}{{"up", up}, {"down", down}} {
+		if err := c.Validate(); err != nil {
+			panic(fmt.Errorf("netsim: Interface.SetConditions of %s %s: %w", i.label(), c.side, err))
+		}
+	}
 	n := i.host.n
 	i.makePipes()
 	n.setConditions(up, i.label()+" up", i.up)
@@ -317,7 +389,7 @@ func (i *Interface) Heal() {
 
 func (i *Interface) makePipes() {
 	n := i.host.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	if i.up == nil {
 		i.up = &pipe{n: n, name: i.label() + " up", conditions: &Conditions{}}
@@ -329,13 +401,13 @@ func (i *Interface) makePipes() {
 // system tells its apps.
 type Connectivity struct {
 	At        time.Duration // when it was so
-	Satisfied bool          // some interface that leads to the internet is up
+	Satisfied bool          // some interface that leads to the internet is up and has an address
 	Wired     bool
 	Wireless  bool
 	Cellular  bool
 	Tailnet   bool
 	Expensive bool
-	Addrs     map[string][]netip.Addr // of interfaces that are up
+	Addrs     map[string][]netip.Addr // of interfaces that are up, by name
 }
 
 func (h *Host) connectivity() Connectivity {
@@ -344,7 +416,7 @@ func (h *Host) connectivity() Connectivity {
 		if !i.isUp {
 			continue
 		}
-		c.Satisfied = c.Satisfied || !i.isolated
+		c.Satisfied = c.Satisfied || !i.isolated && len(i.addrs) > 0
 		switch i.medium {
 		case Wired:
 			c.Wired = true
@@ -362,7 +434,7 @@ func (h *Host) connectivity() Connectivity {
 
 // Connectivity is the present state of the host's interfaces.
 func (h *Host) Connectivity() Connectivity {
-	h.n.mu.Lock()
+	h.n.enter()
 	defer h.n.mu.Unlock()
 	return h.connectivity()
 }
@@ -370,28 +442,35 @@ func (h *Host) Connectivity() Connectivity {
 // SetExpensive marks the host's connection as metered or not, which is told to
 // those who watch and changes nothing else.
 func (h *Host) SetExpensive(on bool) {
-	h.n.mu.Lock()
+	h.n.enter()
 	defer h.n.mu.Unlock()
 	h.n.mustOwn("Host.SetExpensive", h)
-	h.expensive = on
-	h.pathChanged()
+	if h.expensive != on {
+		h.expensive = on
+		h.pathChanged()
+	}
 }
 
 // WatchConnectivity calls f with the present state and after each change,
 // delay later: systems tell late. Calls come one after another, each in an
-// instant of its own. It gives the function that ends it.
+// instant of its own; none is left out, however short the change was. A host that
+// is paused hears when it resumes. It gives the function that ends it, which does
+// not wait for a call under way.
 func (h *Host) WatchConnectivity(delay time.Duration, f func(Connectivity)) (stop func()) {
 	if delay < 0 {
 		panic(fmt.Errorf("netsim: Host.WatchConnectivity(%v): the delay is negative", delay))
 	}
+	if f == nil {
+		panic(fmt.Errorf("netsim: Host.WatchConnectivity(%v, nil): there is nothing to call", delay))
+	}
 	w := &watcher{h: h, delay: delay, f: f}
-	h.n.mu.Lock()
+	h.n.enter()
 	defer h.n.mu.Unlock()
 	h.n.mustOwn("Host.WatchConnectivity", h)
 	h.watchers = append(h.watchers, w)
 	w.tell(h.connectivity(), 0)
 	return func() {
-		h.n.mu.Lock()
+		h.n.enter()
 		defer h.n.mu.Unlock()
 		w.stopped = true
 		h.watchers = slices.DeleteFunc(h.watchers, func(x *watcher) bool { return x == w })
@@ -407,36 +486,49 @@ type watcher struct {
 	stopped bool
 }
 
+// tell says c when delay has passed.
 func (w *watcher) tell(c Connectivity, delay time.Duration) {
-	n := w.h.n
-	n.at("watch "+w.h.name, kindStart, n.sched.Now()+delay, func(time.Duration) bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if w.stopped || n.closed {
-			return false
-		}
+	w.after(delay, func() {
 		w.queue = append(w.queue, c)
-		if !w.running {
-			w.running = true
-			go w.run()
-		}
-		return true
+		w.call()
 	})
 }
 
-func (w *watcher) run() {
+// next says what is next in the queue.
+func (w *watcher) next() { w.after(0, w.call) }
+
+// after does something in an event, under the lock.
+func (w *watcher) after(delay time.Duration, do func()) {
 	n := w.h.n
-	for {
+	n.at("watch "+w.h.name, kindStart, n.sched.Now()+delay, func(time.Duration) {
 		n.mu.Lock()
-		if len(w.queue) == 0 || w.stopped {
-			w.running = false
-			n.mu.Unlock()
-			return
+		defer n.mu.Unlock()
+		if !w.stopped && !n.closed {
+			do()
 		}
+	})
+}
+
+// call calls f with the first of the queue, unless a call is under way or the
+// host sleeps.
+func (w *watcher) call() {
+	switch {
+	case w.running || len(w.queue) == 0:
+	case w.h.paused:
+		if !slices.Contains(w.h.untold, w) {
+			w.h.untold = append(w.h.untold, w)
+		}
+	default:
 		c := w.queue[0]
 		w.queue = w.queue[1:]
-		n.mu.Unlock()
-		w.f(c)
+		w.running = true
+		go func() {
+			w.f(c)
+			w.h.n.enter()
+			defer w.h.n.mu.Unlock()
+			w.running = false
+			w.next()
+		}()
 	}
 }
 

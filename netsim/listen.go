@@ -23,7 +23,6 @@ type Listener struct {
 	half     int // handshakes under way
 	ready    []*Conn
 	cond     *sync.Cond
-	waiting  int
 	closed   bool
 	by       time.Duration
 	timer    clock.Event
@@ -42,7 +41,7 @@ func (h *Host) Listen(network, address string) (net.Listener, error) {
 		return nil, &net.OpError{Op: "listen", Net: network, Err: err}
 	}
 	n := h.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	at, err := h.bindable(host, family)
 	if err != nil {
@@ -151,12 +150,11 @@ func (l *Listener) inputSYN(now time.Duration, p *packet) {
 }
 
 // established moves a connection whose handshake is done into the queue.
-func (l *Listener) established(c *Conn) bool {
+func (l *Listener) established(c *Conn) {
 	l.leave(c)
 	c.listener = nil
 	l.ready = append(l.ready, c)
 	l.cond.Broadcast()
-	return l.waiting > 0
 }
 
 // drop forgets a connection whose handshake failed.
@@ -183,7 +181,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 
 func (l *Listener) accept() (*Conn, error) {
 	n := l.host.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	for {
 		switch {
@@ -208,17 +206,14 @@ func (l *Listener) accept() (*Conn, error) {
 			}
 			n.sched.Schedule(&l.timer, l.by)
 		}
-		l.waiting++
 		l.cond.Wait()
-		l.waiting--
 	}
 }
 
-func (l *Listener) wakeUp(time.Duration) bool {
+func (l *Listener) wakeUp(time.Duration) {
 	l.host.n.mu.Lock()
 	defer l.host.n.mu.Unlock()
 	l.cond.Broadcast()
-	return l.waiting > 0
 }
 
 func (l *Listener) opError(err error) error {
@@ -228,7 +223,7 @@ func (l *Listener) opError(err error) error {
 // FailAccept makes the next calls of Accept return errors, such as
 // syscall.EMFILE, before the connections that wait. The listener goes on.
 func (l *Listener) FailAccept(errs ...error) {
-	l.host.n.mu.Lock()
+	l.host.n.enter()
 	defer l.host.n.mu.Unlock()
 	l.host.n.mustWork("Listener.FailAccept")
 	if len(errs) == 0 || slices.Contains(errs, nil) {
@@ -240,7 +235,7 @@ func (l *Listener) FailAccept(errs ...error) {
 
 // SetBacklog is how many connections wait for Accept from now on.
 func (l *Listener) SetBacklog(k int) {
-	l.host.n.mu.Lock()
+	l.host.n.enter()
 	defer l.host.n.mu.Unlock()
 	l.host.n.mustWork("Listener.SetBacklog")
 	if k < 1 {
@@ -251,7 +246,7 @@ func (l *Listener) SetBacklog(k int) {
 
 // SetDeadline is the time at which Accept gives up; the zero time is never.
 func (l *Listener) SetDeadline(t time.Time) error {
-	l.host.n.mu.Lock()
+	l.host.n.enter()
 	defer l.host.n.mu.Unlock()
 	if l.closed {
 		return l.opError(net.ErrClosed)
@@ -273,7 +268,7 @@ func (l *Listener) Addr() net.Addr {
 // Close implements net.Listener. Connections that nobody accepted are reset.
 func (l *Listener) Close() error {
 	n := l.host.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	if l.closed {
 		return &net.OpError{Op: "close", Net: l.network, Addr: l.Addr(), Err: net.ErrClosed}

@@ -48,7 +48,7 @@ type endpoints struct {
 // one at most.
 func (l *Link) ForgetIdle(idle time.Duration, how Expiry) *Fault {
 	n := l.there.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	call := fmt.Sprintf("Link.ForgetIdle(%v, %d) of %s", idle, how, l.name())
 	n.mustWork(call)

@@ -30,6 +30,7 @@ type Network struct {
 	opts   options
 	sched  *clock.Scheduler
 	bubble bool
+	home   chan struct{} // made in the bubble; nothing is ever sent
 
 	mu     sync.Mutex
 	closed bool
@@ -72,6 +73,9 @@ func New(opts ...Option) *Network {
 		paths:  map[[2]*Host]*Path{},
 		flows:  map[flowKey]int{},
 	}
+	if n.bubble {
+		n.home = make(chan struct{})
+	}
 	n.trace = newTrace(n, &n.opts)
 	return n
 }
@@ -107,17 +111,16 @@ const (
 // goroutines do in one instant has no other order.
 func (n *Network) note(e Event) {
 	name := "!" + e.From + " " + e.To + " " + e.Why
-	n.at(name, kindNote, n.sched.Now(), func(now time.Duration) bool {
+	n.at(name, kindNote, n.sched.Now(), func(now time.Duration) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		e.At, e.Sent, e.Fate = now, now, Note
 		n.trace.add(e)
-		return false
 	})
 }
 
 // at schedules a function.
-func (n *Network) at(name string, kind uint8, when time.Duration, f func(now time.Duration) bool) *clock.Event {
+func (n *Network) at(name string, kind uint8, when time.Duration, f func(now time.Duration)) *clock.Event {
 	e := &clock.Event{Key: clock.Key{Name: name, Kind: kind}, Handler: clock.HandlerFunc(f)}
 	n.sched.Schedule(e, when)
 	return e
@@ -128,9 +131,8 @@ func (n *Network) at(name string, kind uint8, when time.Duration, f func(now tim
 // The name also shows in the trace.
 func (n *Network) Go(name string, f func()) {
 	n.mustBeOpen("Go", name)
-	n.at("go "+name, kindStart, n.sched.Now(), func(now time.Duration) bool {
+	n.at("go "+name, kindStart, n.sched.Now(), func(now time.Duration) {
 		go f()
-		return true
 	})
 }
 
@@ -141,14 +143,13 @@ func (n *Network) After(d time.Duration, name string, f func()) {
 	if d < 0 {
 		panic(fmt.Errorf("netsim: Network.After(%v, %q): the time is negative", d, name))
 	}
-	n.at("go "+name, kindStart, n.sched.Now()+d, func(now time.Duration) bool {
+	n.at("go "+name, kindStart, n.sched.Now()+d, func(now time.Duration) {
 		go f()
-		return true
 	})
 }
 
 func (n *Network) mustBeOpen(call string, what any) {
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	n.mustWork(fmt.Sprintf("Network.%s(%v)", call, what))
 }
@@ -176,6 +177,26 @@ func timeIsVirtual() bool {
 	return t == t.Round(0)
 }
 
+// enter is how a call begins: what the network could put off happens, then the
+// lock is taken. The handlers of events take the lock alone.
+//
+// A caller from another bubble ends the process here, as Go itself has it for
+// whoever touches a channel of another bubble: nothing tells two bubbles apart
+// that costs less than a stack dump. The trace of the fatal error shows the call.
+// One from outside of all bubbles can be told, and is left to usable.
+func (n *Network) enter() {
+	if n.bubble == timeIsVirtual() {
+		if n.bubble {
+			select {
+			case <-n.home:
+			default:
+			}
+		}
+		n.sched.CatchUp()
+	}
+	n.mu.Lock()
+}
+
 // mustWork panics where usable says no. It runs under the lock.
 func (n *Network) mustWork(call string) {
 	if err := n.usable(); err == net.ErrClosed {
@@ -189,16 +210,16 @@ func (n *Network) mustWork(call string) {
 // from 198.18.0.0/15 (the range of RFC 2544, which nobody owns), and reaches
 // every other host.
 func (n *Network) Host(name string, opts ...HostOption) *Host {
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	n.mustWork(fmt.Sprintf("Network.Host(%q)", name))
 	if name == "" || strings.ContainsAny(name, " :>#!/") {
 		panic(fmt.Errorf("netsim: Network.Host(%q): a name is a host name, without spaces or any of : > # ! /", name))
 	}
-	if n.hosts[name] != nil {
+	if n.hosts[fold(name)] != nil {
 		panic(fmt.Errorf("netsim: Network.Host(%q): there is a host of that name", name))
 	}
-	if len(n.names[name]) > 0 {
+	if len(n.names[fold(name)]) > 0 {
 		panic(fmt.Errorf("netsim: Network.Host(%q): there is an alias of that name", name))
 	}
 	h := newHost(n, name)
@@ -206,47 +227,53 @@ func (n *Network) Host(name string, opts ...HostOption) *Host {
 		opt(h)
 	}
 	h.settle()
-	n.hosts[name] = h
+	n.hosts[fold(name)] = h
 	n.order = append(n.order, h)
 	return h
 }
 
 // Lookup gives the host of that name, nil when there is none.
 func (n *Network) Lookup(name string) *Host {
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
-	return n.hosts[name]
+	return n.hosts[fold(name)]
 }
 
 // Hosts gives all hosts in the order in which they were made.
 func (n *Network) Hosts() []*Host {
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	return slices.Clone(n.order)
 }
 
 // Alias makes name resolve to the addresses of hosts, in that order.
 func (n *Network) Alias(name string, hosts ...*Host) {
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	n.mustWork(fmt.Sprintf("Network.Alias(%q)", name))
-	if n.hosts[name] != nil || name == "" || len(hosts) == 0 || slices.Contains(hosts, nil) {
+	if n.hosts[fold(name)] != nil || name == "" || len(hosts) == 0 || slices.Contains(hosts, nil) {
 		panic(fmt.Errorf("netsim: Network.Alias(%q, %v): the name is taken or empty, or a host is missing", name, hosts))
 	}
-	n.names[name] = slices.Clone(hosts)
+	n.names[fold(name)] = slices.Clone(hosts)
 }
+
+// fold makes one of the names that DNS takes for the same.
+func fold(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
 // Dark declares addresses that nobody answers for: packets to them vanish, as
 // those to a machine that is switched off. Dialling an address that is neither
 // a host's nor dark is taken for a mistake and fails at once.
 func (n *Network) Dark(addrs ...string) {
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	n.mustWork(fmt.Sprintf("Network.Dark(%q)", addrs))
 	for _, s := range addrs {
 		a, err := netip.ParseAddr(s)
 		if err != nil {
 			panic(fmt.Errorf("netsim: Network.Dark(%q): %w", s, err))
+		}
+		if o := n.owners[place{"", a.Unmap()}]; o != nil {
+			panic(fmt.Errorf("netsim: Network.Dark(%q): it is an address of %s, which answers", s, o.host.name))
 		}
 		n.past[a.Unmap()] = true
 	}
@@ -256,7 +283,7 @@ func (n *Network) Dark(addrs ...string) {
 // resolve no more, no packet moves. It reports the faults that never bit, as
 // one error. Closing twice does nothing.
 func (n *Network) Close() error {
-	n.mu.Lock()
+	n.enter()
 	if n.closed {
 		n.mu.Unlock()
 		return nil

@@ -108,18 +108,41 @@ func (p *packet) clone() *packet {
 }
 
 // pipes are what the packet goes through.
-func (p *packet) pipes() [3]*pipe {
+func (p *packet) pipes() [3]*pipe { return p.n.way(p.from, p.to, p.out, p.in) }
+
+// way is what lies between two hosts: the interface of the one, the path, the
+// interface of the other. What is plain or absent is nil.
+func (n *Network) way(from, to *Host, out, in *Interface) [3]*pipe {
 	var ps [3]*pipe
-	if p.out != nil && p.out != p.in {
-		ps[0] = p.out.up
+	if out != nil && out != in {
+		ps[0] = out.up
 	}
-	if p.to != nil {
-		ps[1] = &p.n.path(p.from, p.to).pipe
+	if to != nil {
+		ps[1] = &n.path(from, to).pipe
 	}
-	if p.in != nil && p.out != p.in {
-		ps[2] = p.in.down
+	if in != nil && out != in {
+		ps[2] = in.down
 	}
 	return ps
+}
+
+// slack is how long a packet that leaves a for z now stays unnoticed for certain:
+// the latency of its way, where nothing on it treats packets one by one.
+func (n *Network) slack(a, z *Host, out, in *Interface) time.Duration {
+	if z == nil || a == z || len(n.rules) > 0 {
+		return 0
+	}
+	var sum time.Duration
+	for _, w := range n.way(a, z, out, in) {
+		if w == nil {
+			continue
+		}
+		if !w.quiet() {
+			return 0
+		}
+		sum += w.conditions.Latency
+	}
+	return sum
 }
 
 func segmentKind(s *tcp.Segment) Kind {
@@ -201,7 +224,7 @@ func (n *Network) send(now time.Duration, p *packet) {
 	if p.flow.firstAt < 0 {
 		p.flow.firstAt = now
 	}
-	if p.out != nil && !p.out.working() {
+	if p.out != nil && !p.out.works(p.src.Addr()) {
 		n.lose(now, p, "interface down")
 		return
 	}
@@ -282,6 +305,10 @@ func (f *Fault) strike(now time.Duration, p *packet) (gone bool) {
 	case Reject, Unreach:
 		n.reject(now, p, v.Action, f.why("rejected"))
 		return true
+	case Reset:
+		n.resetEnds(now, p)
+		n.lose(now, p, f.why("reset"))
+		return true
 	case Hold:
 		f.held = append(f.held, p)
 		return true
@@ -326,12 +353,12 @@ func (p *packet) truncate(n int) {
 func (n *Network) schedule(p *packet, at time.Duration) { n.sched.Schedule(&p.event, at) }
 
 // Fire is the arrival.
-func (p *packet) Fire(now time.Duration) (woke bool) {
+func (p *packet) Fire(now time.Duration) {
 	n := p.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
-		return false
+		return
 	}
 	var cuts uint64
 	for _, w := range p.pipes() {
@@ -343,7 +370,7 @@ func (p *packet) Fire(now time.Duration) (woke bool) {
 			if holds(f) {
 				f.hits++
 				f.held = append(f.held, p)
-				return false
+				return
 			}
 		}
 		if w.lastCut != nil && w.lastCut.since >= p.sent && p.cuts < cuts {
@@ -358,16 +385,15 @@ func (p *packet) Fire(now time.Duration) (woke bool) {
 		n.lose(now, p, "host down")
 	case h.paused:
 		h.asleep = append(h.asleep, p)
-	case p.in != nil && !(p.in.working() && p.in.has(p.dst.Addr())):
+	case p.in != nil && !p.in.works(p.dst.Addr()):
 		n.lose(now, p, "interface down")
 	case p.proto == TCP && p.damaged:
 		n.lose(now, p, "bad checksum")
 	case p.proto == TCP:
-		return h.inputSegment(now, p)
+		h.inputSegment(now, p)
 	default:
-		return h.inputDatagram(now, p)
+		h.inputDatagram(now, p)
 	}
-	return false
 }
 
 // reject answers p for its destination, a round trip later, and loses it.

@@ -54,6 +54,9 @@ type Path struct {
 
 // path finds or makes a path. It runs under the lock.
 func (n *Network) path(from, to *Host) *Path {
+	if p := from.recent; p != nil && p.to == to {
+		return p
+	}
 	key := [2]*Host{from, to}
 	p := n.paths[key]
 	if p == nil {
@@ -66,6 +69,7 @@ func (n *Network) path(from, to *Host) *Path {
 		}
 		n.paths[key] = p
 	}
+	from.recent = p
 	return p
 }
 
@@ -74,7 +78,7 @@ const loopbackMTU = 65536
 // Path is the direction from one host to another. Paths cost nothing until
 // they are used.
 func (n *Network) Path(from, to *Host) *Path {
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	n.mustOwn("Network.Path", from, to)
 	return n.path(from, to)
@@ -82,7 +86,7 @@ func (n *Network) Path(from, to *Host) *Path {
 
 // Link is both directions between two hosts.
 func (n *Network) Link(a, b *Host) *Link {
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	n.mustOwn("Network.Link", a, b)
 	return &Link{n.path(a, b), n.path(b, a)}
@@ -122,7 +126,7 @@ func (n *Network) setConditions(c Conditions, what string, pipes ...*pipe) {
 	if err := c.Validate(); err != nil {
 		panic(fmt.Errorf("netsim: SetConditions of %s: %w", what, err))
 	}
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	n.mustWork("SetConditions of " + what)
 	for _, p := range pipes {
@@ -133,7 +137,7 @@ func (n *Network) setConditions(c Conditions, what string, pipes ...*pipe) {
 
 // Conditions is the weather of the path.
 func (p *Path) Conditions() Conditions {
-	p.n.mu.Lock()
+	p.n.enter()
 	defer p.n.mu.Unlock()
 	return *p.conditions
 }
@@ -202,7 +206,7 @@ func holds(f *Fault) bool { return f.rule.Verdict.Action == Hold }
 
 // break_ puts a fault into pipes.
 func (n *Network) break_(verb, what string, v Verdict, kind Kind, pipes ...*pipe) *Fault {
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	n.mustWork(verb + " of " + what)
 	f := &Fault{n: n, name: verb + " " + what, rule: Rule{Kind: kind, Verdict: v}, since: n.sched.Now(), inPipes: pipes}
@@ -219,7 +223,7 @@ func (n *Network) break_(verb, what string, v Verdict, kind Kind, pipes ...*pipe
 }
 
 func (n *Network) heal(call, what string, which func(*Fault) bool, pipes ...*pipe) {
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	n.mustWork(call + " of " + what)
 	for _, p := range pipes {
@@ -231,33 +235,6 @@ func (n *Network) heal(call, what string, which func(*Fault) bool, pipes ...*pip
 		if p.table != nil && which(p.table.fault) {
 			n.undo(p.table.fault)
 		}
-	}
-}
-
-// Reset resets every connection between the hosts: both ends get a RST at once.
-func (l *Link) Reset() { l.there.n.reset(l.name(), l.there.from, l.there.to, true) }
-
-// Reset sends a RST along the path on every connection between the hosts: the
-// host at its end sees ECONNRESET, the other notices when it next sends.
-func (p *Path) Reset() { p.n.reset(p.name, p.to, p.from, false) }
-
-// reset resets h's connections with peer, and the peer's if both.
-func (n *Network) reset(what string, h, peer *Host, both bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.mustWork("Reset of " + what)
-	n.noteLocked(Event{Why: "reset " + what})
-	now := n.sched.Now()
-	hit := func(h, peer *Host) {
-		for _, c := range h.sortedConns() {
-			if c.peerHost == peer {
-				c.resetAt(now)
-			}
-		}
-	}
-	hit(h, peer)
-	if both {
-		hit(peer, h)
 	}
 }
 

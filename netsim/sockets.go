@@ -52,7 +52,7 @@ func (t SocketTable) String() string {
 // Sockets is the socket table: host by host in the order in which they were
 // made, of each its listeners, packet connections and streams.
 func (n *Network) Sockets() SocketTable {
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	var t SocketTable
 	for _, h := range n.order {
@@ -63,7 +63,7 @@ func (n *Network) Sockets() SocketTable {
 
 // Sockets is the host's part of the socket table.
 func (h *Host) Sockets() SocketTable {
-	h.n.mu.Lock()
+	h.n.enter()
 	defer h.n.mu.Unlock()
 	return h.socketTable()
 }

@@ -29,13 +29,14 @@ type Conn struct {
 	ep       tcp.Endpoint
 	listener *Listener // of an end that was accepted, until then
 
-	cond     *sync.Cond // on the network's lock, for reads, writes and what else waits
-	readers  int
-	writers  int
-	writing  bool
-	dialing  bool
-	closed   bool
-	deferred bool
+	cond      *sync.Cond // on the network's lock, for reads, writes and what else waits
+	readers   int
+	writers   int
+	writing   bool
+	dialing   bool
+	unhurried bool // transmit is queued with slack
+	closed    bool
+	deferred  bool
 
 	start, abort, reset bool
 	failure             syscall.Errno
@@ -117,19 +118,34 @@ func (c *Conn) SegmentSize() (mss, burst int) {
 
 // kick makes the end send what it has, in an event.
 func (c *Conn) kick(now time.Duration) {
-	if !c.host.n.sched.Queued(&c.transmit) {
+	if c.unhurried || !c.host.n.sched.Queued(&c.transmit) {
 		c.host.n.sched.Schedule(&c.transmit, now)
+		c.unhurried = false
 	}
 }
 
+// give is kick where all that comes of it is a packet on its way, and timers.
+func (c *Conn) give(now time.Duration) {
+	n := c.host.n
+	if n.sched.Queued(&c.transmit) {
+		return
+	}
+	slack := min(n.slack(c.host, c.peerHost, c.out, c.in), tcp.MinRTO)
+	if c.ep.UserTimeout > 0 {
+		slack = min(slack, c.ep.UserTimeout)
+	}
+	n.sched.ScheduleLazily(&c.transmit, now, slack)
+	c.unhurried = slack > 0
+}
+
 // Fire sends what the program gave.
-func (t *connTransmit) Fire(now time.Duration) bool {
+func (t *connTransmit) Fire(now time.Duration) {
 	c := (*Conn)(t)
 	n := c.host.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed || c.postpone() {
-		return false
+		return
 	}
 	switch {
 	case c.start:
@@ -145,7 +161,7 @@ func (t *connTransmit) Fire(now time.Duration) bool {
 	}
 	c.ep.UpdateWindow(now)
 	c.ep.Output(now)
-	return c.settle(now)
+	c.settle(now)
 }
 
 // postpone keeps the events of a paused host for later.
@@ -158,37 +174,33 @@ func (c *Conn) postpone() bool {
 }
 
 // Fire lets the end do what its timers say.
-func (t *connTimer) Fire(now time.Duration) bool {
+func (t *connTimer) Fire(now time.Duration) {
 	c := (*Conn)(t)
 	n := c.host.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed || c.postpone() {
-		return false
+		return
 	}
 	if c.ep.Next() <= now {
 		c.ep.Timer(now)
 	}
-	return c.settle(now)
+	c.settle(now)
 }
 
 // Fire wakes those whose deadline has come.
-func (t *connDeadline) Fire(time.Duration) bool {
+func (t *connDeadline) Fire(time.Duration) {
 	c := (*Conn)(t)
 	c.host.n.mu.Lock()
 	defer c.host.n.mu.Unlock()
-	return c.wake()
+	c.wake()
 }
 
-func (c *Conn) wake() bool {
-	c.cond.Broadcast()
-	return c.readers+c.writers > 0
-}
+func (c *Conn) wake() { c.cond.Broadcast() }
 
 // settle draws the consequences of what the end just did: wakes who waits, arms
-// the timer, forgets the connection when it is over. It reports whether it
-// woke somebody.
-func (c *Conn) settle(now time.Duration) (woke bool) {
+// the timer, forgets the connection when it is over.
+func (c *Conn) settle(now time.Duration) {
 	n := c.host.n
 	ev := c.ep.TakeEvents()
 	if ev&tcp.Opened != 0 {
@@ -196,11 +208,11 @@ func (c *Conn) settle(now time.Duration) (woke bool) {
 			c.flow.openedAt = now
 		}
 		if c.listener != nil {
-			woke = c.listener.established(c)
+			c.listener.established(c)
 		}
 	}
 	if ev&tcp.Readable != 0 && c.readers > 0 || ev&(tcp.Writable|tcp.Opened|tcp.Died) != 0 && c.writers > 0 {
-		woke = c.wake() || woke
+		c.wake()
 	}
 	if ev&tcp.Died != 0 {
 		if errno := c.ep.Err(); errno != 0 {
@@ -211,12 +223,12 @@ func (c *Conn) settle(now time.Duration) (woke bool) {
 		}
 		c.forget()
 	}
-	if at := c.ep.Next(); at != tcp.Never {
-		if !n.sched.Queued(&c.timer) || at < c.timer.At() {
-			n.sched.Schedule(&c.timer, at)
-		}
+	switch at := c.ep.Next(); {
+	case at == tcp.Never:
+		n.sched.Cancel(&c.timer)
+	case at != c.timer.At() || !n.sched.Queued(&c.timer):
+		n.sched.Schedule(&c.timer, at)
 	}
-	return woke
 }
 
 // forget takes the connection out of its host's table.
@@ -292,7 +304,7 @@ func (c *Conn) usable() error {
 // Read implements net.Conn.
 func (c *Conn) Read(b []byte) (int, error) {
 	n := c.host.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	for {
 		if err := c.usable(); err != nil {
@@ -306,7 +318,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 		}
 		if k, err, done := c.ep.Read(b); done {
 			if k > 0 && c.ep.WantsWindowUpdate() {
-				c.kick(n.sched.Now())
+				c.give(n.sched.Now())
 			}
 			if err != nil && err != io.EOF {
 				err = c.opError("read", err)
@@ -320,7 +332,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 // Write implements net.Conn. It returns at once while the send buffer has room.
 func (c *Conn) Write(b []byte) (written int, err error) {
 	n := c.host.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	mine := false
 	defer func() {
@@ -343,7 +355,7 @@ func (c *Conn) Write(b []byte) (written int, err error) {
 			k, err, done := c.ep.Write(b[written:])
 			written += k
 			if k > 0 {
-				c.kick(n.sched.Now())
+				c.give(n.sched.Now())
 			}
 			if err != nil {
 				return written, c.opError("write", err)
@@ -360,7 +372,7 @@ func (c *Conn) Write(b []byte) (written int, err error) {
 // are left unread or SetLinger(0) was called, which reset the connection.
 func (c *Conn) Close() error {
 	n := c.host.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	if err := c.usable(); err != nil {
 		return c.opError("close", err)
@@ -368,8 +380,12 @@ func (c *Conn) Close() error {
 	c.closed = true
 	c.abort = c.linger == 0
 	now := n.sched.Now()
-	if !n.closed && !c.host.crashed {
+	switch {
+	case n.closed || c.host.crashed:
+	case c.linger > 0:
 		c.kick(now)
+	default:
+		c.give(now)
 	}
 	c.wake()
 	if c.linger > 0 {
@@ -402,7 +418,7 @@ func (c *Conn) CloseRead() error { return c.shutdown("close", c.ep.CloseRead) }
 
 func (c *Conn) shutdown(op string, do func() syscall.Errno) error {
 	n := c.host.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	if err := c.usable(); err != nil {
 		return c.opError(op, err)
@@ -438,7 +454,7 @@ func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadlines(t, fa
 
 func (c *Conn) setDeadlines(t time.Time, read, write bool) error {
 	n := c.host.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	if err := c.usable(); err != nil {
 		return c.opError("set", err)
@@ -526,7 +542,7 @@ func (c *Conn) SetWriteBuffer(bytes int) error { return c.set(func() { c.ep.SetB
 
 func (c *Conn) set(f func()) error {
 	n := c.host.n
-	n.mu.Lock()
+	n.enter()
 	defer n.mu.Unlock()
 	if err := c.usable(); err != nil {
 		return c.opError("set", err)

@@ -163,14 +163,14 @@ func (t *Trace) add(e Event) {
 // Events gives what was written down so far. Beyond the network's [TraceLimit]
 // events only count and enter the hash.
 func (t *Trace) Events() []Event {
-	t.n.mu.Lock()
+	t.n.enter()
 	defer t.n.mu.Unlock()
 	return t.events[:len(t.events):len(t.events)]
 }
 
 // Len is the number of events, also of those beyond the limit.
 func (t *Trace) Len() int {
-	t.n.mu.Lock()
+	t.n.enter()
 	defer t.n.mu.Unlock()
 	return t.count
 }
@@ -181,7 +181,7 @@ func (t *Trace) Start() time.Time { return t.start }
 // Hash stands for the whole trace: two runs with the same hash saw the same
 // packets at the same instants with the same fates.
 func (t *Trace) Hash() string {
-	t.n.mu.Lock()
+	t.n.enter()
 	defer t.n.mu.Unlock()
 	return fmt.Sprintf("%016x", t.hash)
 }

@@ -127,6 +127,7 @@ func (e *Endpoint) Close(now time.Duration, abort bool) {
 	case e.state == SynSent:
 		e.die()
 	case abort || unread:
+		e.Output(now) // what was written a moment ago is on its way: a write sends at once
 		e.Abort(now)
 	default:
 		e.finQueued = true
@@ -140,12 +141,17 @@ func (e *Endpoint) Close(now time.Duration, abort bool) {
 // error.
 func (e *Endpoint) Abort(now time.Duration) {
 	if e.state == SynReceived || e.state == Established {
-		s := e.pool.NewSegment()
-		s.Flags = RST | ACK
-		s.Seq, s.Ack = e.nxt, e.rcvNxt
-		e.env.Emit(now, s)
+		e.reset(now)
 	}
 	e.die()
+}
+
+// reset tells the peer that the connection is over.
+func (e *Endpoint) reset(now time.Duration) {
+	s := e.pool.NewSegment()
+	s.Flags = RST | ACK
+	s.Seq, s.Ack = e.nxt, e.rcvNxt
+	e.env.Emit(now, s)
 }
 
 // Fail ends the connection with an error for the program and tells the peer

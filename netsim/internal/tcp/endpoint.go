@@ -86,6 +86,7 @@ type Endpoint struct {
 	UserTimeout  time.Duration // 0: the budget of Retries
 
 	state       State
+	active      bool // it was this end that opened
 	events      Event
 	err         syscall.Errno // pending, given once
 	shutRead    bool
@@ -211,7 +212,7 @@ func (e *Endpoint) TakeEvents() Event {
 
 // Connect starts an active open.
 func (e *Endpoint) Connect(now time.Duration) {
-	e.state = SynSent
+	e.state, e.active = SynSent, true
 	e.sendSYN(now)
 }
 
@@ -227,19 +228,19 @@ func (e *Endpoint) Accept(now time.Duration, s *Segment) {
 func (e *Endpoint) sendSYN(now time.Duration) {
 	s := e.pool.NewSegment()
 	s.Flags = SYN
-	s.Again = e.backoff > 0
+	s.Again = len(e.flight) > 0
 	s.Right = e.advertised
 	if e.state == SynReceived {
 		s.Flags |= ACK
 		s.Ack = e.rcvNxt
 	}
-	if e.backoff == 0 {
+	if !s.Again {
 		e.flight = append(e.flight, inflight{seq: 0, end: 1, firstAt: now, sentAt: now})
 	} else {
 		e.flight[0].sentAt, e.flight[0].again = now, true
 	}
 	e.nxt = 1
-	e.rtoAt = now + InitialRTO<<e.backoff
+	e.rtoAt = now + min(InitialRTO<<e.backoff, MaxRTO)
 	e.env.Emit(now, s)
 }
 
@@ -270,17 +271,18 @@ func (e *Endpoint) die() {
 	e.state = Closed
 	e.events |= Readable | Writable | Died
 	e.sendq.drop(e.pool)
+	e.dropBeyond()
+	e.flight, e.flightHead, e.sacked, e.lost = nil, 0, 0, 0
+	e.rtoAt, e.reorderAt, e.persistAt, e.delackAt, e.closeAt = never, never, never, never, never
+}
+
+func (e *Endpoint) dropBeyond() {
 	for _, a := range e.beyond {
 		for _, p := range a.parts {
 			e.pool.release(p.c)
 		}
 	}
 	e.beyond, e.beyondBytes = nil, 0
-	e.flight, e.flightHead, e.sacked, e.lost = nil, 0, 0, 0
-	e.rtoAt, e.reorderAt, e.persistAt, e.delackAt, e.closeAt = never, never, never, never, never
-	if e.detached {
-		e.recvq.drop(e.pool)
-	}
 }
 
 func (e *Endpoint) finAcked() bool { return e.finQueued && e.una > e.end }

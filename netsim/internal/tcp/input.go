@@ -15,12 +15,7 @@ func (e *Endpoint) Input(now time.Duration, s *Segment) {
 		e.inputSynSent(now, s)
 		return
 	case TimeWaiting:
-		if s.Flags&RST != 0 {
-			e.die()
-		} else if s.Flags&FIN != 0 {
-			e.closeAt = now + TimeWait
-			e.ack(now)
-		}
+		e.inputTimeWait(now, s)
 		return
 	}
 	if s.Flags&RST != 0 {
@@ -28,21 +23,24 @@ func (e *Endpoint) Input(now time.Duration, s *Segment) {
 		return
 	}
 	e.heardAt, e.probes = now, 0
-	if s.Flags&SYN != 0 {
-		if e.state == SynReceived {
-			e.sendSYN(now) // it did not hear our answer
-		} else {
-			e.ack(now) // our acknowledgement was lost
-		}
+	switch opening := e.state == SynReceived; {
+	case opening && s.Flags&(SYN|ACK) == SYN:
+		e.sendSYN(now) // it did not hear our answer
 		return
-	}
-	if e.state == SynReceived {
-		if s.Ack < 1 {
-			return
-		}
+	case opening && s.Ack < 1:
+		return
+	case opening && s.Ack > e.nxt:
+		e.refuse(now, s)
+		return
+	case opening:
 		e.inputAck(now, s)
 		e.open(now)
-	} else {
+	case s.Flags&SYN != 0:
+		e.ack(now) // our acknowledgement was lost
+		return
+	case s.Ack > e.nxt:
+		return // acknowledges what was never sent
+	default:
 		e.inputAck(now, s)
 	}
 	if e.state == Established {
@@ -57,12 +55,14 @@ func (e *Endpoint) inputSynSent(now time.Duration, s *Segment) {
 		if s.Flags&ACK != 0 && s.Ack == 1 {
 			e.fail(syscall.ECONNREFUSED)
 		}
+	case s.Flags&ACK != 0 && s.Ack != 1:
+		e.refuse(now, s)
 	case s.Flags&SYN != 0:
 		e.rcvNxt = 1
 		e.heardAt = now
-		e.setRight(s.Right)
 		if s.Flags&ACK == 0 { // both ends opened at once
 			e.state = SynReceived
+			e.flight = e.flight[:0] // the SYN-ACK stands for the SYN
 			e.sendSYN(now)
 			return
 		}
@@ -73,28 +73,42 @@ func (e *Endpoint) inputSynSent(now time.Duration, s *Segment) {
 	}
 }
 
+// refuse answers a segment that acknowledges what this life of the connection
+// never sent: its sender is left over from an earlier one (RFC 9293, 3.5.1).
+func (e *Endpoint) refuse(now time.Duration, s *Segment) {
+	r := e.pool.NewSegment()
+	r.Flags, r.Seq = RST, s.Ack
+	e.env.Emit(now, r)
+}
+
 // inputReset follows tcp_reset: what the error is depends on what the peer had
 // said before.
 func (e *Endpoint) inputReset(s *Segment) {
-	if e.state == SynReceived {
-		e.die()
-		return
-	}
-	if s.Seq < e.rcvNxt-1 || s.Seq > e.advertised {
-		return
-	}
-	if e.finReceived && !e.finQueued {
+	switch {
+	case s.Seq < e.rcvNxt-1 || s.Seq > e.advertised:
+	case e.state == SynReceived && !e.active:
+		e.die() // no program knows of it yet
+	case e.finReceived && !e.finQueued:
 		e.fail(syscall.EPIPE)
-	} else {
+	default:
 		e.fail(syscall.ECONNRESET)
+	}
+}
+
+// inputTimeWait acknowledges what the peer repeats, since it does not know that
+// all of it arrived.
+func (e *Endpoint) inputTimeWait(now time.Duration, s *Segment) {
+	switch {
+	case s.Flags&RST != 0:
+		e.die()
+	case s.end() > s.Seq || s.Seq < e.rcvNxt:
+		e.closeAt = now + TimeWait
+		e.ack(now)
 	}
 }
 
 // inputAck takes the acknowledgement and the window of s.
 func (e *Endpoint) inputAck(now time.Duration, s *Segment) {
-	if s.Ack > e.nxt {
-		return
-	}
 	if s.Right > e.right {
 		e.persistAt, e.persisted = never, 0
 	}
@@ -111,7 +125,7 @@ func (e *Endpoint) inputAck(now time.Duration, s *Segment) {
 		e.detectLoss(now)
 	}
 	if progress {
-		if e.inFlight() > 0 {
+		if e.una < e.nxt {
 			e.rtoAt = now + e.rto(e.backoff)
 		} else {
 			e.rtoAt = never
@@ -227,7 +241,7 @@ func (e *Endpoint) inputData(now time.Duration, s *Segment) {
 		}
 		return
 	}
-	if end <= e.rcvNxt {
+	if end <= e.rcvNxt || e.finReceived {
 		e.ackNow = true // known: the acknowledgement was lost
 		return
 	}
@@ -283,10 +297,11 @@ func (e *Endpoint) takeInOrder(parts []part, n int, fin bool) {
 	e.rcvNxt += int64(n)
 	e.unacked += n
 	e.events |= Readable
-	if fin && !e.finReceived {
+	if fin {
 		e.finReceived = true
 		e.rcvNxt++
 		e.ackNow = true
+		e.dropBeyond() // nothing comes behind a FIN
 	}
 }
 

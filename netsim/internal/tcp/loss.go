@@ -77,7 +77,9 @@ func (e *Endpoint) detectLoss(now time.Duration) {
 }
 
 // timedOut is the retransmission time-out: everything that is not with the
-// peer counts as lost, and one segment is sent.
+// peer counts as lost, and one segment is sent. A peer that was said to have the
+// first of them and does not acknowledge it has dropped what it had (RFC 2018,
+// section 8).
 func (e *Endpoint) timedOut() {
 	mss, _ := e.env.SegmentSize()
 	if e.backoff == 0 {
@@ -85,8 +87,14 @@ func (e *Endpoint) timedOut() {
 	}
 	e.cwnd = int64(mss)
 	e.recovering, e.restarting, e.recover = true, true, e.nxt
+	reneged := e.flight[e.flightHead].sacked
 	for i := e.flightHead; i < len(e.flight); i++ {
-		if f := &e.flight[i]; !f.sacked && !f.lost {
+		f := &e.flight[i]
+		if f.sacked && reneged {
+			f.sacked = false
+			e.sacked -= f.end - f.seq
+		}
+		if !f.sacked && !f.lost {
 			f.lost = true
 			e.lost += f.end - f.seq
 		}

@@ -119,8 +119,8 @@ func (e *Endpoint) retransmit(now time.Duration, burst int) {
 func (e *Endpoint) sendNew(now time.Duration, mss, burst int64) {
 	for e.nxt < e.sendable() {
 		avail := max(0, e.end-e.nxt)
-		room := min(e.right-e.nxt, e.cwnd-e.inFlight())
-		n := max(0, min(avail, burst, room)) // no room: a FIN may still go
+		room := min(e.right-e.nxt, max(e.cwnd, mss)-e.inFlight()) // the path may take larger segments than it did
+		n := max(0, min(avail, burst, room))                      // no room: a FIN may still go
 		if n < avail && n < mss && avail > 0 {
 			// Part of a segment only: wait for more room, unless nothing is in
 			// flight that would bring it and the window is never going to be larger.
@@ -128,19 +128,25 @@ func (e *Endpoint) sendNew(now time.Duration, mss, burst int64) {
 				return
 			}
 		}
-		fin := e.finQueued && n == avail
-		if !fin && n < mss && !e.NoDelay && e.inFlight() > 0 {
+		last := e.finQueued && n == avail
+		if !last && n < mss && !e.NoDelay && e.inFlight() > 0 {
 			return // Nagle
 		}
-		f := inflight{seq: e.nxt, end: e.nxt + n, firstAt: now, sentAt: now, fin: fin}
-		if fin {
-			f.end++
-			e.activeClose = !e.finReceived
-		}
-		e.nxt = f.end
-		e.flight = append(e.flight, f)
-		e.emitData(now, &f)
+		e.send(now, n)
 	}
+}
+
+// send sends n new bytes, and the FIN if it comes behind them.
+func (e *Endpoint) send(now time.Duration, n int64) {
+	f := inflight{seq: e.nxt, end: e.nxt + n, firstAt: now, sentAt: now}
+	if e.finQueued && f.end == e.end {
+		f.fin = true
+		f.end++
+		e.activeClose = !e.finReceived
+	}
+	e.nxt = f.end
+	e.flight = append(e.flight, f)
+	e.emitData(now, &f)
 }
 
 func (e *Endpoint) emitData(now time.Duration, f *inflight) {

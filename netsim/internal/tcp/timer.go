@@ -79,7 +79,7 @@ func (e *Endpoint) retransmitTimer(now time.Duration) {
 		e.sendSYN(now)
 	case Established:
 		if now-e.flight[e.flightHead].firstAt >= e.budget() {
-			e.giveUp(now)
+			e.fail(syscall.ETIMEDOUT)
 			return
 		}
 		if e.rtoAt > now {
@@ -102,25 +102,25 @@ func (e *Endpoint) budget() time.Duration {
 	return Budget(e.cfg.Retries)
 }
 
-// giveUp ends a connection whose peer has gone silent.
-func (e *Endpoint) giveUp(now time.Duration) {
-	s := e.pool.NewSegment()
-	s.Flags = RST | ACK
-	s.Seq, s.Ack = e.nxt, e.rcvNxt
-	e.env.Emit(now, s)
-	e.fail(syscall.ETIMEDOUT)
-}
-
+// persistTimer asks the peer for room. Where there is some, but less than is
+// worth waiting for, it is used after all (RFC 9293, 3.8.6.2.1).
 func (e *Endpoint) persistTimer(now time.Duration) {
 	if e.nxt >= e.end || e.nxt != e.una {
 		e.persistAt = never
 		return
 	}
+	if e.right > e.nxt {
+		e.persistAt = never
+		_, burst := e.env.SegmentSize()
+		e.send(now, min(e.end-e.nxt, e.right-e.nxt, int64(burst)))
+		return
+	}
 	if e.stalledAt == never {
 		e.stalledAt = now
 	}
-	if now-e.stalledAt >= e.budget() {
-		e.giveUp(now)
+	forlorn := e.detached && e.persisted >= orphanRetries && e.rto(e.persisted) == MaxRTO // answered, but nobody is there to end it
+	if forlorn || now-e.stalledAt >= e.budget() {
+		e.fail(syscall.ETIMEDOUT)
 		return
 	}
 	e.probe(now)
@@ -131,7 +131,8 @@ func (e *Endpoint) persistTimer(now time.Duration) {
 func (e *Endpoint) keepAliveTimer(now time.Duration) {
 	silent := now - e.heardAt
 	if e.UserTimeout > 0 && e.probes > 0 && silent >= e.UserTimeout || e.UserTimeout == 0 && e.probes >= e.KeepCount {
-		e.giveUp(now)
+		e.reset(now) // as Linux does here, and not where data went unanswered
+		e.fail(syscall.ETIMEDOUT)
 		return
 	}
 	e.probes++
