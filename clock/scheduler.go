@@ -88,7 +88,8 @@ type Event struct {
 func (e *Event) At() time.Duration { return e.want }
 
 // NewScheduler makes an empty queue whose time starts now. It belongs to the
-// bubble in which it was made.
+// bubble in which it was made; close it before the bubble's function returns, or
+// its goroutine may be found to be left.
 func NewScheduler() *Scheduler {
 	return &Scheduler{epoch: time.Now(), bubble: InBubble(), armed: never, last: -1, stop: make(chan struct{})}
 }

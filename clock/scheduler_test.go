@@ -260,3 +260,98 @@ func BenchmarkSchedulerInABubble(b *testing.B) {
 		<-done
 	})
 }
+
+// What an event with slack does, it does in its place and at its own time,
+// however late it runs and whoever makes it run before.
+func TestSchedulerWithSlackRunsAsIfAtOnce(t *testing.T) {
+	const slack = 10 * time.Millisecond
+	run := func(spy bool) (log []string, ran uint64) {
+		synctest.Test(t, func(t *testing.T) {
+			s := NewScheduler()
+			defer s.Close()
+			var mu sync.Mutex
+			note := func(what string, now time.Duration) {
+				mu.Lock()
+				defer mu.Unlock()
+				log = append(log, fmt.Sprintf("%v %s", now, what))
+			}
+			for i := range 3 {
+				name := fmt.Sprint(i)
+				s.Schedule(&Event{Key: Key{Name: "plain" + name}, Handler: HandlerFunc(func(now time.Duration) { note("plain"+name, now) })}, 12*time.Millisecond)
+				leaves := &Event{Key: Key{Name: "leaves" + name}}
+				arrives := &Event{Key: Key{Name: "arrives" + name}, Handler: HandlerFunc(func(now time.Duration) { note("arrives"+name, now) })}
+				leaves.Handler = HandlerFunc(func(now time.Duration) {
+					note("leaves"+name, now)
+					s.Schedule(arrives, now+slack)
+				})
+				go func() {
+					time.Sleep(time.Duration(i+1) * time.Millisecond)
+					s.ScheduleLazily(leaves, s.Now(), slack)
+				}()
+			}
+			if spy {
+				go func() {
+					for range 100 {
+						time.Sleep(300 * time.Microsecond)
+						s.CatchUp()
+					}
+				}()
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			ran = s.Ran()
+		})
+		return
+	}
+	alone, ran := run(false)
+	require.EqualValues(t, 9, ran)
+	require.Equal(t, []string{
+		"1.000001ms leaves0", "2.000001ms leaves1", "3.000001ms leaves2", "11.000002ms arrives0",
+		"12.000001ms plain0", "12.000002ms plain1", "12.000003ms plain2", "12.000004ms arrives1", "13.000002ms arrives2",
+	}, alone)
+	watched, _ := run(true)
+	require.Equal(t, alone, watched, "who calls CatchUp sees what has happened and changes nothing")
+}
+
+func TestSchedulerCatchUpRunsWhatWasPutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewScheduler()
+		defer s.Close()
+		var got notes
+		s.ScheduleLazily(got.event("late", 0), 0, time.Hour)
+		s.Schedule(got.event("plain", 0), 2*time.Second)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Empty(t, got.all(), "nobody could notice")
+		s.CatchUp()
+		require.Equal(t, []string{"late/0"}, got.all())
+		s.ScheduleLazily(got.event("cancelled", 0), s.Now(), time.Hour)
+		e := got.event("before plain", 0)
+		s.ScheduleLazily(e, s.Now(), time.Hour)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{"late/0", "before plain/0", "cancelled/0", "plain/0"}, got.all(), "in their place before what comes after them")
+		s.ScheduleLazily(e, s.Now(), time.Minute)
+		require.True(t, s.Cancel(e))
+		s.CatchUp()
+		time.Sleep(time.Hour)
+		require.Len(t, got.all(), 4)
+	})
+}
+
+// A network that nobody closes does not keep its bubble alive by work alone.
+func TestSchedulerGoesHomeWhenThereIsNothingToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewScheduler()
+		var got notes
+		for i := range 5 {
+			s.Schedule(got.event(fmt.Sprint(i), 0), time.Duration(i)*10*time.Second)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Len(t, got.all(), 5)
+		// It is not closed: that the bubble ends shows that no goroutine is left.
+	})
+}

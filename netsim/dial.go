@@ -155,7 +155,7 @@ func (d *Dialer) resolve(ctx context.Context, family int, host string) ([]netip.
 		}
 	}
 	if sorted = append(sorted, second...); len(sorted) == 0 {
-		return nil, &net.AddrError{Err: "no suitable address", Addr: host}
+		return nil, &net.AddrError{Err: "no suitable address found", Addr: host}
 	}
 	return sorted, nil
 }
@@ -181,7 +181,7 @@ func (d *Dialer) fromLocal(proto Proto, addrs []netip.Addr) ([]netip.Addr, error
 		}
 	}
 	if len(fit) == 0 {
-		return nil, &net.AddrError{Err: "no suitable address", Addr: d.LocalAddr.String()}
+		return nil, &net.AddrError{Err: "no suitable address found", Addr: d.LocalAddr.String()}
 	}
 	return fit, nil
 }

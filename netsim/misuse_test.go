@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +76,8 @@ func TestBadUse(t *testing.T) {
 			"payloads":            {func() { netsim.Payloads(-1) }, []string{"Payloads(-1)"}},
 			"trace limit":         {func() { netsim.TraceLimit(-1) }, []string{"TraceLimit(-1)"}},
 			"used host's wifi":    {func() { b.Interface("wlan0", netsim.Wireless) }, []string{`Host.Interface("wlan0") of b`, "in use"}},
+			"nothing to watch":    {func() { a.WatchConnectivity(1, nil) }, []string{"WatchConnectivity(1ns, nil)"}},
+			"somebody's darkness": {func() { n.Dark("192.0.2.1") }, []string{`Network.Dark("192.0.2.1")`, "address of a"}},
 			"verdict":             {func() { n.Apply(netsim.Rule{Name: "r"}) }, []string{`Network.Apply("r")`, "the verdict does nothing"}},
 			"verdict's number":    {apply(netsim.Rule{Verdict: netsim.Verdict{Delay: -1}}), []string{"Delay -1ns"}},
 			"verdict's action":    {apply(netsim.Rule{Verdict: netsim.Verdict{Action: 99}}), []string{"no action 99"}},
@@ -90,6 +94,12 @@ func TestBadUse(t *testing.T) {
 			"ports that exclude":  {apply(netsim.Rule{Port: 1, SrcPort: 2, DstPort: 3}), []string{"port 2 to port 3"}},
 			"tcp's datagrams":     {apply(netsim.Rule{Proto: netsim.TCP, Kind: netsim.Datagram}), []string{"tcp has no DGRAM"}},
 			"udp's SYN":           {apply(netsim.Rule{Proto: netsim.UDP, Kind: netsim.SYN | netsim.FIN}), []string{"udp has no SYN+FIN"}},
+			"established UDP":     {apply(netsim.Rule{Established: true, Proto: netsim.UDP}), []string{"an established connection sends no DGRAM"}},
+			"reset UDP":           {apply(netsim.Rule{Proto: netsim.UDP, Verdict: netsim.Verdict{Action: netsim.Reset}}), []string{"udp has no connection"}},
+			"reset datagrams":     {apply(netsim.Rule{Kind: netsim.Datagram, Verdict: netsim.Verdict{Action: netsim.Reset}}), []string{"tcp has no DGRAM"}},
+			"large size":          {apply(netsim.Rule{MinSize: 70000}), []string{"as large as 70000 bytes"}},
+			"negative after":      {apply(netsim.Rule{After: -1}), []string{"After -1ns"}},
+			"taken, folded":       {func() { n.Host("A.") }, []string{`Network.Host("A.")`, "there is a host of that name"}},
 			"transport":           {apply(netsim.Rule{Proto: 17}), []string{"no transport 17"}},
 		} {
 			text := panicText(t, c.f)
@@ -106,6 +116,7 @@ func TestUseAfterClose(t *testing.T) {
 		n := netsim.New()
 		a, b := n.Host("a"), n.Host("b")
 		link := n.Link(a, b)
+		wifi := n.Host("phone").Interface("wifi", netsim.Wireless)
 		l := listen(t, b, ":7")
 		client, server := pair(t, a, b)
 		udp := packetConn(t, a, ":9")
@@ -145,6 +156,11 @@ func TestUseAfterClose(t *testing.T) {
 			"Cut":            func() { link.Cut() },
 			"Heal":           func() { link.Heal() },
 			"Reset":          func() { link.Reset() },
+			"ResetFlow":      func() { n.ResetFlow("a>b:7#1") },
+			"Move":           func() { wifi.Move("home", "192.168.1.2") },
+			"SetAddresses":   func() { wifi.SetAddresses("192.168.1.2") },
+			"Down":           wifi.Down,
+			"Cut wifi":       func() { wifi.Cut() },
 			"SetConditions":  func() { link.SetConditions(netsim.Conditions{}) },
 			"ForgetIdle":     func() { link.ForgetIdle(time.Second, netsim.Silently) },
 			"Partition":      func() { n.Partition(map[string][]string{"a": {"b"}}) },
@@ -220,6 +236,38 @@ func TestUseFromOutsideTheBubble(t *testing.T) {
 		write(t, client, "still works")
 		require.Equal(t, "still works", readN(t, server, 11))
 	})
+}
+
+// TestUseFromAnotherBubble: the process ends, as for any thing of Go that belongs
+// to another bubble, and says where. The calls are made in a process of their own.
+func TestUseFromAnotherBubble(t *testing.T) {
+	const which = "NETSIM_TEST_CALL_FROM_ANOTHER_BUBBLE"
+	var n *netsim.Network
+	var a *netsim.Host
+	var conn *netsim.Conn
+	calls := map[string]func(){
+		"netsim.(*Conn).Read":      func() { conn.Read(make([]byte, 1)) },
+		"netsim.(*Dialer).connect": func() { a.Dial("tcp", "b:7") },
+		"netsim.(*Network).Apply":  func() { n.Apply(netsim.Rule{Verdict: drop}) },
+		"netsim.(*Trace).Len":      func() { n.Trace().Len() },
+	}
+	if call := os.Getenv(which); call != "" {
+		clock.Run(t, func(t *testing.T) {
+			n = netsim.New()
+			a = n.Host("a")
+			conn, _ = pair(t, a, n.Host("b"))
+		})
+		clock.Run(t, func(t *testing.T) { calls[call]() })
+		return
+	}
+	for call := range calls {
+		child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+		child.Env = append(os.Environ(), which+"="+call)
+		text, err := child.CombinedOutput()
+		require.Error(t, err, call)
+		require.Contains(t, string(text), "synctest channel from outside bubble")
+		require.Contains(t, string(text), call)
+	}
 }
 
 func TestRealNetworkUsedInABubble(t *testing.T) {
