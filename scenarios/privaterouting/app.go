@@ -20,6 +20,7 @@ type App struct {
 	mu      sync.Mutex
 	changes []Changed
 	running sync.WaitGroup
+	home    func() // ends the connection to the own server
 }
 
 // Changed is one change of a choice.
@@ -29,7 +30,9 @@ type Changed struct {
 	Change choice.Change
 }
 
-func newApp(w *World) *App {
+// newApp starts an app. Its picks begin with the draws given, its table with the
+// choices given, if there are any.
+func newApp(w *World, draws []string, choices *choice.Table[forward.Key, string]) *App {
 	a := &App{w: w}
 	a.conn = &connector{
 		dial: w.hosts["app"].DialContext, tls: w.clientTLS(), deliver: func(*wire.Delivery) {},
@@ -37,9 +40,9 @@ func newApp(w *World) *App {
 	}
 	policy := w.subject.Policy
 	client, err := forward.New(forward.Options{
-		Connector: a.conn, Rand: w.generator(), Policy: &policy, Clock: w.setup.Clock,
+		Connector: a.conn, Rand: w.generator(draws), Policy: &policy, Clock: w.setup.Clock,
 		Config:  func(string) forward.Config { return w.config() },
-		Changed: a.changed,
+		Changed: a.changed, Choices: choices,
 	})
 	if err != nil {
 		w.play.Fatal(err)
@@ -50,6 +53,9 @@ func newApp(w *World) *App {
 }
 
 func (a *App) close() {
+	if a.home != nil {
+		a.home()
+	}
 	a.client.Close()
 	a.conn.running.Wait()
 }
@@ -84,8 +90,11 @@ func (a *App) Choice() (choice.Entry[string], bool) { return a.ChoiceFor(relayNa
 
 // ChoiceFor is the choice in force towards a relay.
 func (a *App) ChoiceFor(name string) (choice.Entry[string], bool) {
-	return a.client.Choice(forward.Key{User: user, Destination: name})
+	return a.client.Choice(towards(name))
 }
+
+// towards is the key of the user's choice towards a relay.
+func towards(name string) forward.Key { return forward.Key{User: user, Destination: name} }
 
 // request is a command for the relay.
 func request(m wire.Message, u forward.Urgency) forward.Request {
@@ -125,7 +134,7 @@ func (a *App) Deliver(ctx context.Context, queue string, id uint64, moves bool) 
 // Listen makes the app's queue and link at home, and replies in the background
 // to whoever joins: their queue is what the message says.
 func (a *App) Listen(ctx context.Context) {
-	conn := a.w.dial("app", homeName, wire.Events{Message: func(_ *wire.Conn, _ uint64, m wire.Message) {
+	conn, end := a.w.dial("app", homeName, wire.Events{Message: func(_ *wire.Conn, _ uint64, m wire.Message) {
 		d, ok := m.(*wire.Delivery)
 		if !ok {
 			return
@@ -133,6 +142,7 @@ func (a *App) Listen(ctx context.Context) {
 		a.w.Journal.Add("app", "joined", string(d.Body), "")
 		a.running.Go(func() { a.Deliver(ctx, string(d.Body), d.ID, true) })
 	}})
+	a.home = end
 	a.w.play.Cleanup(a.running.Wait)
 	a.w.call(ctx, conn, &wire.NewQueue{Queue: appQueue})
 	a.w.call(ctx, conn, &wire.Subscribe{Queue: appQueue})
@@ -175,7 +185,7 @@ func newContact(w *World) *Contact { return &Contact{w: w} }
 
 // Receive makes the contact's queue at the relay and listens to it.
 func (c *Contact) Receive(ctx context.Context) {
-	c.relay = c.w.dial("contact", relayName, wire.Events{Message: func(_ *wire.Conn, _ uint64, m wire.Message) {
+	c.relay, _ = c.w.dial("contact", relayName, wire.Events{Message: func(_ *wire.Conn, _ uint64, m wire.Message) {
 		if d, ok := m.(*wire.Delivery); ok {
 			c.w.Journal.Add("contact", "received", d.Queue, fmt.Sprint("message ", d.ID))
 		}
@@ -187,7 +197,7 @@ func (c *Contact) Receive(ctx context.Context) {
 
 // Join looks the app's link up and sends the contact's own queue there.
 func (c *Contact) Join(ctx context.Context, id uint64) {
-	c.home = c.w.dial("contact", homeName, wire.Events{})
+	c.home, _ = c.w.dial("contact", homeName, wire.Events{})
 	data, ok := c.w.call(ctx, c.home, &wire.GetLink{Link: appLink}).(*wire.LinkData)
 	if !ok {
 		c.w.play.Fatalf("the contact found no link %q", appLink)
@@ -195,20 +205,22 @@ func (c *Contact) Join(ctx context.Context, id uint64) {
 	c.w.call(ctx, c.home, &wire.Send{Queue: string(data.Data), ID: id, Body: []byte(contactQueue)})
 }
 
-// dial connects a host to a server, past all proxies.
-func (w *World) dial(from, to string, events wire.Events) *wire.Conn {
+// dial connects a host to a server, past all proxies, until the end is called or
+// the story is over.
+func (w *World) dial(from, to string, events wire.Events) (conn *wire.Conn, end func()) {
 	raw, _, err := establish(w.play.Context(), w.hosts[from].DialContext, to, w.clientTLS())
 	if err != nil {
 		w.play.Fatalf("%s does not reach %s: %v", from, to, err)
 	}
-	conn := wire.NewConn(raw, events)
+	conn = wire.NewConn(raw, events)
 	var serving sync.WaitGroup
 	serving.Go(func() { conn.Serve() })
-	w.play.Cleanup(func() {
+	end = func() {
 		conn.Close()
 		serving.Wait()
-	})
-	return conn
+	}
+	w.play.Cleanup(end)
+	return conn, end
 }
 
 // call asks a server something that it must be able to do.

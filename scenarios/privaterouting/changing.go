@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-5a7f77c4/deadair/scenarios"
-	"github.com/seed-5a7f77c4/deadair/scenarios/privaterouting/wire"
 	"github.com/seed-5a7f77c4/deadair/selection/choice"
 	"github.com/seed-5a7f77c4/deadair/selection/forward"
 )
@@ -26,47 +25,50 @@ func changingStories() []story {
 }
 
 func playOnlyP2(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{Broken: []string{"p1"}, First: "p1"})
-	w.Contact.Receive(p.Context())
+	setup := p1Silent()
+	setup.Draws = []string{"p1", "", "p2", "p2"} // a choice left too early would go to P2
+	w := opened(p, s, setup)
 	seen, joined := w.App.Join(p.Context(), "another", 3, time.Second)
 	require.False(p, joined)
-	require.Len(p, seen, 4)
 	w.triedFirst("p1")
+	require.Equal(p, []string{connectionTimeout, connectionTimeout, routingTimeout, routingTimeout}, seen)
+	w.untouched("p2", p.Elapsed())
 	w.Only("p2")
-	began := p.Elapsed()
+	began, asked := p.Elapsed(), w.Journal.Count("p1", "PFWD")
 	_, joined = w.App.Join(p.Context(), contactLink, 0, time.Second)
 	require.True(p, joined, "at once")
 	require.Less(p, p.Elapsed()-began, handshakes)
+	require.Equal(p, asked, w.Journal.Count("p1", "PFWD"), "p1 hears of it no more")
+	require.Equal(p, 1, w.App.Forgotten())
 }
 
 func playSwitchUnderway(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{Broken: []string{"p1"}, First: "p1"})
-	w.Contact.Receive(p.Context())
+	const switched = 59 * time.Second
+	w := opened(p, s, p1Silent())
 	began := p.Elapsed()
-	p.Go("deliver", func() { w.App.Deliver(p.Context(), contactQueue, 1, false) })
-	p.At(began + 59*time.Second)
+	w.deliver()
+	p.At(began + switched)
 	w.Only("p2")
-	got, ok := w.Journal.Wait(5*time.Minute, func(n Note) bool { return n.Actor == "contact" && n.What == "received" })
+	asked := w.Journal.Count("p1", "PFWD")
+	took, ok := w.received(began, 5*time.Minute)
 	require.True(p, ok, "not connected")
-	w.triedFirst("p1")
-	require.InDelta(p, 64, (got.At - began).Seconds(), handshakes.Seconds())
-	require.Equal(p, 1, w.App.Forgotten())
+	w.within(took, 64*time.Second)
+	require.Zero(p, w.repicks())
+	require.Equal(p, asked, w.Journal.Count("p1", "PFWD"), "p1 is asked no more")
+	w.untouched("p2", w.App.Changes()[1].At)
+	require.Equal(p, 1, w.Journal.Count("contact", "received"), "once")
 }
 
 // playCapped holds that a user who gives up after 14 Retries has joined exactly
 // if P1 was picked again five times at most, and the same for a cap of 6.
 func playCapped(p *scenarios.Play, s Subject) {
-	const patience = 14
-	w := NewWorld(p, s, Setup{Broken: []string{"p1"}, First: "p1"})
-	w.Contact.Receive(p.Context())
-	seen, joined := w.App.Join(p.Context(), contactLink, patience, time.Second)
-	w.triedFirst("p1")
-	require.NotZero(p, w.App.Forgotten(), "p1 was never left")
-	repicks := w.App.Forgotten() - 1
+	w := opened(p, s, p1Silent())
+	seen, joined := w.join(Patience)
+	repicks := w.repicks()
 	if joined {
-		require.Contains(p, []int{3 + 2*repicks, 4 + 2*repicks}, len(seen))
+		require.Contains(p, joinedAt(repicks), len(seen))
 	} else {
-		require.GreaterOrEqual(p, 4+2*(repicks+1), patience, "it should have joined")
+		require.GreaterOrEqual(p, joinedAt(repicks + 1)[1], Patience, "it should have joined")
 	}
 	p.Figure("joined within 6", joined && len(seen) <= 6)
 	p.Figure("joined within 14", joined)
@@ -74,29 +76,20 @@ func playCapped(p *scenarios.Play, s Subject) {
 
 func playWatched(p *scenarios.Play, s Subject) {
 	const watched = 300 * time.Second
-	w := NewWorld(p, s, Setup{Broken: []string{"p1"}, First: "p1"})
-	w.Configure(func(c *forward.Config) {})
-	w.Contact.Receive(p.Context())
-	w.App.Listen(p.Context())
-	w.Contact.Join(p.Context(), 1)
-	got, connected := w.Journal.Wait(watched, func(n Note) bool { return n.Actor == "contact" && n.What == "received" })
-	w.triedFirst("p1")
-	require.NotZero(p, w.App.Forgotten(), "p1 was never left")
-	began, _ := w.Journal.First("app", "joined")
-	repicks := w.App.Forgotten() - 1
+	w := opened(p, s, p1Silent())
+	took, connected := w.reply(watched)
+	repicks := w.repicks()
 	if connected {
-		want := 62*time.Second + time.Duration(repicks)*64*time.Second
-		require.InDelta(p, want.Seconds()+handshakes.Seconds()/2, (got.At - began.At).Seconds(), handshakes.Seconds()/2)
+		w.within(took, replyAfter(repicks))
 	} else {
-		require.GreaterOrEqual(p, repicks, 3, "62 + 64·k is below 300 for k up to 3")
+		require.GreaterOrEqual(p, replyAfter(repicks+1)+handshakes, watched, "it should be connected")
 	}
 	p.Figure("connected", connected)
 	p.Figure("repicks", repicks)
 }
 
 func playRestart(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{First: "p1"})
-	w.Contact.Receive(p.Context())
+	w := opened(p, s, p1First())
 	talk := func(id uint64) {
 		w.App.Listen(p.Context())
 		require.NoError(p, w.App.Deliver(p.Context(), contactQueue, id, false))
@@ -108,12 +101,19 @@ func playRestart(p *scenarios.Play, s Subject) {
 	}
 	require.Zero(p, w.App.client.Choices())
 	talk(1)
+	w.triedFirst("p1")
 	require.Equal(p, 1, w.App.client.Choices())
-	w.App.close()
-	require.Zero(p, w.App.client.Choices())
-	w.App = newApp(w)
+
+	// The changed list would not clear the choice; the restart does.
+	w.Only("p2")
+	w.untouched("p2", p.Elapsed())
+	w.restart()
+	time.Sleep(time.Second)
+	require.Empty(p, w.Host("app").Sockets(), "nothing of the app outlives it")
+	restarted := p.Elapsed()
 	require.Zero(p, w.App.client.Choices(), "choices start empty")
 	talk(2)
+	w.leftAlone("p1", restarted)
 	got := map[string]int{}
 	for _, n := range w.Journal.All("contact", "received") {
 		got[n.Text]++
@@ -124,7 +124,7 @@ func playRestart(p *scenarios.Play, s Subject) {
 
 func playBurst(p *scenarios.Play, s Subject) {
 	const inFlight = 20
-	w := NewWorld(p, s, Setup{First: "p1"})
+	w := NewWorld(p, s, p1First())
 	w.warm()
 	before, _ := w.App.Choice()
 	w.Host(relayName).Crash()
@@ -158,28 +158,34 @@ func playBurst(p *scenarios.Play, s Subject) {
 }
 
 func playRelayDown(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{First: "p1"})
-	w.Contact.Receive(p.Context())
+	w := opened(p, s, p1First())
 	w.Stop(relayName)
 	const down = time.Hour
 	began := p.Elapsed()
 	done := make(chan error, 1)
 	p.Go("deliver", func() {
-		_, err := w.App.client.Deliver(p.Context(), request(&wire.NewQueue{Queue: "q"}, forward.Urgency{}), false)
+		_, err := w.App.client.Deliver(p.Context(), request(command, forward.Urgency{}), false)
 		done <- err
 	})
 	p.At(began + down)
-	attempts := len(w.App.Changes())
+	w.triedFirst("p1")
+	changes := w.App.Changes()
+	attempts := len(changes)
 	// 2 s five times, then half as long again up to 120 s: about 40 in an hour.
 	require.Greater(p, attempts, 30)
 	require.Less(p, attempts, 50, "no hammering")
-	for _, c := range w.App.Changes() {
+	require.LessOrEqual(p, len(w.dialsTo("p1"))+len(w.dialsTo("p2")), 2, "over one connection to each proxy")
+	ladder := s.Policy.Retry.Ladder.Start()
+	for i, c := range changes {
 		require.Equal(p, choice.SessionFailed, c.Event.Kind)
+		if i > 0 {
+			require.GreaterOrEqual(p, c.At-changes[i-1].At, ladder.Next(), "attempt %d stays on the ladder", i)
+		}
 	}
-	last := w.App.Changes()[attempts-1].At
 	w.serve(relayName, nil)
 	require.NoError(p, <-done)
-	// The first try after healing may meet the proxy's stored error.
-	require.LessOrEqual(p, p.Elapsed()-last, 2*s.Policy.Retry.Ladder.Max+handshakes)
+	// The proxies have long ceased to store the error.
+	require.Len(p, w.App.Changes(), attempts, "at the first try after healing")
+	require.LessOrEqual(p, p.Elapsed()-changes[attempts-1].At, s.Policy.Retry.Ladder.Max+handshakes)
 	p.Figure("attempts", attempts)
 }

@@ -57,32 +57,36 @@ func (w *World) warm() {
 	w.triedFirst("p1")
 }
 
-// fail makes p1 report a failure of forwards to R.
-func (w *World) fail(times int) {
+// forget ends the choice towards R by hand, so that a story about late results
+// needs no other rule to end it.
+func (w *World) forget() {
 	w.play.Helper()
-	for i := range times {
-		if i > 0 {
-			time.Sleep(choice.FailureInterval)
-		}
-		_, err := w.App.Do(w.play.Context(), command, forward.Urgency{})
-		require.ErrorContains(w.play, err, "PROXY(BROKER TIMEOUT)")
-	}
+	require.True(w.play, w.App.client.Forget(towards(relayName)))
 }
 
-// gated holds the first forward at p1 until the gate is closed, and answers it
-// then; the others fail at once.
-func (w *World) gated(gate <-chan struct{}, answer wire.Message) {
-	first := true
+// fail has p1 report a failure of a forward to R.
+func (w *World) fail() {
+	w.play.Helper()
+	w.Server("p1").Script(failing)
+	_, err := w.App.Do(w.play.Context(), command, forward.Urgency{})
+	require.ErrorContains(w.play, err, "PROXY(BROKER TIMEOUT)")
+}
+
+// gated sends a command that p1 holds until the gate is closed, and answers then:
+// with the message given, or by forwarding it after all. The commands after it
+// are p1's ordinary business.
+func (w *World) gated(gate <-chan struct{}, answer wire.Message) <-chan result {
+	held := false
 	w.Server("p1").Script(func(m wire.Message) Reaction {
-		if _, ok := m.(*wire.Forward); !ok {
+		if _, ok := m.(*wire.Forward); !ok || held {
 			return Reaction{}
 		}
-		if first {
-			first = false
-			return Reaction{Until: gate, Answer: answer}
-		}
-		return failing(m)
+		held = true
+		return Reaction{Until: gate, Answer: answer}
 	})
+	late := w.async(w.play.Context(), relayName, forward.Urgency{})
+	w.Server("p1").Script(nil)
+	return late
 }
 
 func proxyFailure(c forward.Code) wire.Message {
@@ -90,76 +94,72 @@ func proxyFailure(c forward.Code) wire.Message {
 }
 
 func playForgottenDuringRetry(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{First: "p1"})
+	w := NewWorld(p, s, p1First())
 	w.warm()
 	gate := make(chan struct{})
-	w.gated(gate, proxyFailure(forward.NoSession))
-	late := w.async(p.Context(), relayName, forward.Urgency{})
-	w.fail(2)
-	_, there := w.App.Choice()
-	require.False(p, there, "two reports forgot it")
-	w.Server("p1").Script(func(m wire.Message) Reaction { return Reaction{} })
+	late := w.gated(gate, proxyFailure(forward.NoSession))
+	w.forget()
 	sessions := w.Journal.Count("p1", "PRXY")
 	close(gate)
 	r := <-late
 	require.NoError(p, r.err, "the retry went through the same proxy")
 	require.Equal(p, "p1", r.res.Proxy)
 	require.Equal(p, sessions+1, w.Journal.Count("p1", "PRXY"), "with a new session")
-	_, there = w.App.Choice()
+	_, there := w.App.Choice()
 	require.False(p, there, "and did not put the choice back")
+	require.Empty(p, w.App.Changes())
+	w.untouched("p2", p.Elapsed())
 }
 
 func playLateFailure(p *scenarios.Play, s Subject, next string) {
-	w := NewWorld(p, s, Setup{First: "p1"})
+	w := NewWorld(p, s, p1First())
 	w.warm()
 	gate := make(chan struct{})
-	w.gated(gate, proxyFailure(forward.Timeout))
-	late := w.async(p.Context(), relayName, forward.Urgency{})
-	w.fail(2)
+	late := w.gated(gate, proxyFailure(forward.Timeout))
+	w.forget()
 	w.Only(next)
-	w.Server("p1").Script(func(m wire.Message) Reaction { return Reaction{} })
 	_, err := w.App.Do(p.Context(), command, forward.Urgency{})
 	require.NoError(p, err)
 	before, there := w.App.Choice()
 	require.True(p, there)
 	require.Equal(p, next, before.Proxy)
-	changes := len(w.App.Changes())
 	close(gate)
 	require.ErrorContains(p, (<-late).err, "PROXY(BROKER TIMEOUT)")
 	after, there := w.App.Choice()
 	require.True(p, there)
 	require.Equal(p, before, after, "no streak begun")
-	require.Len(p, w.App.Changes(), changes)
+	require.Empty(p, w.App.Changes())
 }
 
 func playLateSuccess(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{First: "p1"})
+	w := NewWorld(p, s, p1First())
 	w.warm()
 	gate := make(chan struct{})
-	w.gated(gate, nil)
-	late := w.async(p.Context(), relayName, forward.Urgency{})
-	w.fail(2)
+	late := w.gated(gate, nil)
+	w.forget()
 	w.Only("p1")
-	w.fail(1) // the new choice, the same proxy, has a streak
+	w.fail() // the new choice, the same proxy, has a streak
 	before, there := w.App.Choice()
 	require.True(p, there)
 	require.True(p, before.Streak.Running())
+	changes := len(w.App.Changes())
 	close(gate)
 	require.NoError(p, (<-late).err)
 	after, there := w.App.Choice()
 	require.True(p, there)
 	require.Equal(p, before, after, "the streak is the new choice's own")
+	require.Len(p, w.App.Changes(), changes)
 }
 
 func playLateEnd(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{First: "p1", Relays: []string{"r2"}})
+	setup := p1First()
+	setup.Relays = []string{"r2"}
+	w := NewWorld(p, s, setup)
 	w.warm()
 	w.Only("p1")
 	_, err := w.App.DoAt(p.Context(), "r2", command, forward.Urgency{})
 	require.NoError(p, err)
-	w.Server("p1").Script(failing)
-	w.fail(2)
-	w.Server("p1").Script(nil)
+	w.forget()
 	w.Only("p2")
 	_, err = w.App.Do(p.Context(), command, forward.Urgency{})
 	require.NoError(p, err)
@@ -176,10 +176,11 @@ func playLateEnd(p *scenarios.Play, s Subject) {
 	require.Equal(p, before, after, "the new choice is another")
 	_, there = w.App.ChoiceFor("r2")
 	require.False(p, there, "the other relay's choice was this one")
+	require.Len(p, w.App.Changes(), 1, "and nothing else changed")
 }
 
 func playSessionFails(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{First: "p1"})
+	w := NewWorld(p, s, p1First())
 	w.Stop(relayName)
 	_, err := w.App.Do(p.Context(), command, forward.Urgency{})
 	require.ErrorContains(p, err, "PROXY(BROKER NETWORK)")
@@ -187,6 +188,8 @@ func playSessionFails(p *scenarios.Play, s Subject) {
 	_, there := w.App.Choice()
 	require.False(p, there, "forgotten at once")
 	require.Equal(p, choice.SessionFailed, w.App.Changes()[0].Event.Kind)
+	require.Zero(p, w.Journal.Count("p1", "PFWD"), "nothing was forwarded")
+	w.untouched("p2", p.Elapsed())
 
 	// A silent proxy: the app's own time-out, and another choice meanwhile.
 	w.Only("p1")
@@ -230,14 +233,14 @@ func (w *World) slowToAnswer(name string, d time.Duration) *netsim.Fault {
 }
 
 func playWaiter(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{First: "p1"})
+	w := NewWorld(p, s, p1First())
 	w.slowToAnswer("p1", 20*time.Second)
 	slow := w.async(p.Context(), relayName, forward.Urgency{})
 	before, there := w.App.Choice()
 	require.True(p, there)
 	began := p.Elapsed()
 	_, err := w.App.Do(p.Context(), command, forward.Urgency{Interactive: true})
-	require.Equal(p, "Connection timeout", errorText(err))
+	require.Equal(p, connectionTimeout, errorText(err))
 	require.Equal(p, forward.DefaultTimes.Interactive.Connect, p.Elapsed()-began)
 	after, there := w.App.Choice()
 	require.True(p, there, "the waiter's own time-out says nothing about the proxy")
@@ -250,7 +253,7 @@ func playWaiter(p *scenarios.Play, s Subject) {
 }
 
 func playCancelled(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{First: "p1"})
+	w := NewWorld(p, s, p1First())
 	slow := w.slowToAnswer("p1", 20*time.Second)
 	ctx, cancel := context.WithCancel(p.Context())
 	defer cancel()
@@ -267,6 +270,22 @@ func playCancelled(p *scenarios.Play, s Subject) {
 		require.Equal(p, "p1", r.res.Proxy)
 	}
 	require.Less(p, p.Elapsed()-cancelled, handshakes, "a new attempt at once")
-	require.Equal(p, 2, w.Journal.Count("app", "dial"))
+	require.Equal(p, 2, w.Journal.Count("app", "dial"), "by one of the two, and the other shared it")
+	require.Equal(p, 1, w.Journal.Count("p1", "PRXY"))
+
+	// Without a waiter nothing is left behind, no error either.
+	w.App.client.Reconnect()
+	w.Only("p1")
+	slow = w.slowToAnswer("p1", 20*time.Second)
+	ctx, cancel = context.WithCancel(p.Context())
+	defer cancel()
+	alone := w.async(ctx, relayName, forward.Urgency{})
+	slow.Undo()
+	cancel()
+	require.ErrorIs(p, (<-alone).err, context.Canceled)
+	_, err := w.App.Do(p.Context(), command, forward.Urgency{})
+	require.NoError(p, err, "at once")
+	require.Equal(p, 4, w.Journal.Count("app", "dial"))
 	require.Empty(p, w.App.Changes(), "a cancellation says nothing about the proxy")
+	w.untouched("p2", p.Elapsed())
 }

@@ -1,8 +1,6 @@
 package privaterouting
 
 import (
-	"time"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-5a7f77c4/deadair/scenarios"
@@ -17,7 +15,7 @@ func joinStories() []story {
 			Title:    `"connecting…": a contact joins the app's 1-time link, the reply goes in the background, P1 broken / P2 good`,
 			Observed: "fixed: 64, 64, 129, 192 s (desktop), 63, 63, 63, 67, 128 s (Android); old: not connected after 10 min (2 of 2)",
 			Labels:   []string{field},
-			Play:     func(p *scenarios.Play, s Subject) { PlayConnecting(p, s, Setup{}) },
+			Play:     func(p *scenarios.Play, s Subject) { PlayConnecting(p, s, false) },
 		},
 		{
 			ID:       "PR-5",
@@ -29,31 +27,24 @@ func joinStories() []story {
 	}
 }
 
-// PlayConnecting is PR-4's play with a world to choose: Plain, for instance.
-func PlayConnecting(p *scenarios.Play, s Subject, setup Setup) {
-	setup.Broken, setup.First = []string{"p1"}, "p1"
-	w := NewWorld(p, s, setup)
-	w.Contact.Receive(p.Context())
-	w.App.Listen(p.Context())
-	w.Contact.Join(p.Context(), 1)
-	_, ok := w.Journal.Wait(time.Minute, func(n Note) bool { return n.Actor == "app" && n.What == "joined" })
-	require.True(p, ok, "the app never heard of the contact")
-	began, _ := w.Journal.First("app", "joined")
-	got, ok := w.Journal.Wait(3*unfixed, func(n Note) bool { return n.Actor == "contact" && n.What == "received" })
+// PlayConnecting is PR-4's play; plain leaves TLS out.
+func PlayConnecting(p *scenarios.Play, s Subject, plain bool) {
+	setup := p1Silent()
+	setup.Plain = plain
+	w := opened(p, s, setup)
+	took, ok := w.reply(3 * unfixed)
 	require.True(p, ok, "not connected after %v", 3*unfixed)
-	took := got.At - began.At
-
-	w.triedFirst("p1")
-	repicks := w.App.Forgotten() - 1
-	require.GreaterOrEqual(p, repicks, 0, "p1 was never left")
-	want := 62*time.Second + time.Duration(repicks)*64*time.Second
-	require.GreaterOrEqual(p, took, want)
-	require.LessOrEqual(p, took, want+handshakes)
+	repicks := w.repicks()
+	w.within(took, replyAfter(repicks))
 	changes := w.App.Changes()
-	require.Equal(p, choice.StreakBegun, changes[0].Change)
-	require.Equal(p, choice.StreakOut, changes[1].Change)
+	require.Len(p, changes, 2*(repicks+1))
+	for i, c := range changes {
+		require.Equal(p, []choice.Change{choice.StreakBegun, choice.StreakOut}[i%2], c.Change, "change %d", i)
+		require.Equal(p, "p1", c.Event.Choice.Proxy)
+	}
 	w.untouched("p2", changes[1].At)
 	require.Equal(p, 1, w.Journal.Count(relayName, "RFWD"), "nothing came through the hole")
+	require.Equal(p, 1, w.Journal.Count("contact", "received"), "once")
 	require.Equal(p, 1, w.Journal.Count("p1", "PRXY"), "p1 answers from memory, and its session lives on")
 	require.Equal(p, 1, w.Journal.Count("p1", "dial"), "nothing ever ended p1's connection")
 	p.Figure("connected", took)
@@ -61,24 +52,24 @@ func PlayConnecting(p *scenarios.Play, s Subject, setup Setup) {
 }
 
 func playJoin(p *scenarios.Play, s Subject) {
-	const cap = 40
-	w := NewWorld(p, s, Setup{Broken: []string{"p1"}, First: "p1"})
-	w.Contact.Receive(p.Context())
-	seen, joined := w.App.Join(p.Context(), contactLink, cap, time.Second)
-	require.True(p, joined, "not joined after %d Retries", cap)
-	w.triedFirst("p1")
+	const patience = 40
+	w := opened(p, s, p1Silent())
+	seen, joined := w.join(patience)
+	require.True(p, joined, "not joined after %d Retries", patience)
 
 	// Each attempt shows an error; the first that is not the app's own time-out
 	// begins the streak, the next one ends it.
-	repicks := w.App.Forgotten() - 1
-	require.GreaterOrEqual(p, repicks, 0)
-	require.Contains(p, []int{3 + 2*repicks, 4 + 2*repicks}, len(seen), "joined at Retry %d after %d re-picks", len(seen), repicks)
-	require.Equal(p, "Connection timeout", seen[0], "20 s are not enough to hear the proxy's report at 30 s")
+	repicks := w.repicks()
+	require.Contains(p, joinedAt(repicks), len(seen), "joined at Retry %d after %d re-picks", len(seen), repicks)
+	require.Equal(p, connectionTimeout, seen[0], "20 s are not enough to hear the proxy's report at 30 s")
+	require.Contains(p, []string{connectionTimeout, routingTimeout}, seen[1], "30 s are a race")
 	for _, text := range seen[2:] {
-		require.Equal(p, "Private routing timeout", text)
+		require.Equal(p, routingTimeout, text)
 	}
 	changes := w.App.Changes()
+	require.Len(p, changes, 2*(repicks+1))
 	w.untouched("p2", changes[1].At)
+	require.Equal(p, 1, w.Journal.Count(relayName, "RFWD"), "nothing came through the hole")
 	p.Figure("retries", len(seen))
 	p.Figure("repicks", repicks)
 	p.Figure("joined", p.Elapsed())

@@ -1,6 +1,8 @@
 package privaterouting
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	"github.com/seed-5a7f77c4/deadair/scenarios"
@@ -25,25 +27,29 @@ func Mutants() []mutant {
 	noConnect := change(func(p *choice.Policy) {
 		*p = p.Without(choice.ConnectFailed, choice.ConnectErrorShared)
 	})
-	noStreak := change(func(p *choice.Policy) { *p = p.Without(choice.ForwardFailed) })
+	noStreak := change(func(p *choice.Policy) { p.Counter = choice.After(math.MaxInt64) })
+	without := func(name, doc string, k choice.Kind, kills ...string) mutant {
+		return mutant{Name: name, Doc: doc, Apply: change(func(p *choice.Policy) { *p = p.Without(k) }), Kills: kills}
+	}
 	return []mutant{
 		{
 			Name: "old", Doc: "neither a failed connect nor failed forwards ever forget a proxy",
 			Apply: func(s Subject) Subject { return noStreak(noConnect(s)) },
-			Kills: []string{"PR-1", "PR-1-silent", "PR-2", "PR-3", "PR-4", "PR-5", "PR-6", "PR-7", "PR-8", "PR-9", "PR-12", "PR-14", "PR-15", "PR-16", "PR-17", "PR-21", "PR-25", "PR-28", "PR-29", "PR-30", "PR-31"},
+			Kills: []string{"PR-1", "PR-1-silent", "PR-2", "PR-3", "PR-4", "PR-5", "PR-6", "PR-7", "PR-8", "PR-9", "PR-23-variant", "PR-28", "PR-29", "PR-30", "PR-32", "PR-25"},
 		},
+		without("shared connect error keeps", "a connect error that another met, or a stored one, forgets nothing", choice.ConnectErrorShared, "PR-25"),
 		{
 			Name: "connect failure keeps", Doc: "a failed connect does not forget the proxy",
 			Apply: noConnect, Kills: []string{"PR-1", "PR-1-silent", "PR-25"},
 		},
 		{
-			Name: "streak never forgets", Doc: "failed forwards count for nothing",
-			Apply: noStreak, Kills: []string{"PR-2", "PR-3", "PR-4", "PR-5", "PR-6", "PR-7", "PR-8", "PR-9", "PR-12", "PR-14", "PR-15", "PR-16", "PR-17", "PR-21", "PR-28", "PR-29", "PR-30", "PR-31"},
+			Name: "streak never forgets", Doc: "failed forwards are counted, and never suffice",
+			Apply: noStreak, Kills: []string{"PR-2", "PR-3", "PR-4", "PR-5", "PR-6", "PR-7", "PR-8", "PR-9", "PR-23-variant", "PR-28", "PR-29", "PR-30", "PR-32"},
 		},
 		{
 			Name: "first failure forgets", Doc: "one failed forward is enough",
 			Apply: change(func(p *choice.Policy) { *p = p.With(choice.ForwardFailed, choice.Forget) }),
-			Kills: []string{"PR-2", "PR-3", "PR-4", "PR-5", "PR-7", "PR-8", "PR-9", "PR-11", "PR-12", "PR-16", "PR-21", "PR-28", "PR-29", "PR-30", "PR-31", "PR-32"},
+			Kills: []string{"PR-2", "PR-3", "PR-4", "PR-5", "PR-6", "PR-7", "PR-8", "PR-9", "PR-11", "PR-12", "PR-13-again", "PR-16", "PR-21", "PR-23-variant", "PR-28", "PR-29", "PR-30", "PR-31", "PR-32"},
 		},
 		{
 			Name: "start moves", Doc: "each failure starts the streak anew",
@@ -59,25 +65,36 @@ func Mutants() []mutant {
 			Apply: change(func(p *choice.Policy) { p.Counter = choice.After(choice.FailureInterval + 1) }),
 			Kills: []string{"PR-3"},
 		},
-		{
-			Name: "success clears nothing", Doc: "a forward that reached the relay leaves the streak running",
-			Apply: change(func(p *choice.Policy) { *p = p.Without(choice.RelayReached) }),
-			Kills: []string{"PR-12", "PR-21"},
-		},
+		without("success does not clear", "a forward that worked leaves the streak running", choice.RelayReached, "PR-12"),
+		without("relay error does not clear", "a forward that the relay refused leaves the streak running", choice.RelayRefused, "PR-21"),
+		without("PROTOCOL does not clear", "a frame that the relay refused leaves the streak running", choice.FrameRefused, "PR-21"),
+		without("unusable answer does not clear", "an answer that cannot be read leaves the streak running", choice.AnswerUnusable, "PR-21"),
 		{
 			Name: "dead session stays", Doc: "NO_SESSION leaves the session that the proxy does not know in its place",
-			Apply: func(s Subject) Subject { s.Policy.NoSession.Drop = false; return s },
-			Kills: []string{"PR-11", "PR-13", "PR-14"},
+			Apply: func(s Subject) Subject { s.Policy.NoSession.Drop = nil; return s },
+			Kills: []string{"PR-11", "PR-13", "PR-13-late", "PR-14"},
+		},
+		{
+			Name: "successor goes too", Doc: "a late NO_SESSION takes out whatever session there is",
+			Apply: func(s Subject) Subject {
+				s.Policy.NoSession.Drop = func(sessions *share.Group[string, forward.Session], relay string, _ share.Attempt) {
+					if now, ok := sessions.Peek(relay); ok {
+						sessions.Remove(relay, now.Attempt)
+					}
+				}
+				return s
+			},
+			Kills: []string{"PR-13-late"},
 		},
 		{
 			Name: "no retry after NO_SESSION", Doc: "the call ends with the error",
 			Apply: func(s Subject) Subject { s.Policy.NoSession.Retries = 0; return s },
-			Kills: []string{"PR-11", "PR-13", "PR-13-again", "PR-14"},
+			Kills: []string{"PR-11", "PR-13", "PR-13-again", "PR-13-late", "PR-14"},
 		},
 		{
 			Name: "NO_SESSION counts", Doc: "a session that the proxy does not know begins a streak",
 			Apply: change(func(p *choice.Policy) { *p = p.With(choice.SessionUnknown, choice.Count) }),
-			Kills: []string{"PR-13", "PR-13-again"},
+			Kills: []string{"PR-13", "PR-13-again", "PR-13-late"},
 		},
 		{
 			Name: "NO_SESSION loops", Doc: "the call asks for new sessions without end",
@@ -132,11 +149,21 @@ func Mutants() []mutant {
 		{
 			Name: "client time-out counts", Doc: "the app's own time-out counts as a report does",
 			Apply: change(func(p *choice.Policy) { *p = p.With(choice.ForwardTimedOut, choice.Count) }),
-			Kills: []string{"PR-5", "PR-8", "PR-23", "PR-24", "PR-34"},
+			Kills: []string{"PR-5", "PR-6", "PR-8", "PR-23", "PR-24"},
 		},
 		{
 			Name: "host error forgets", Doc: "a proxy that cannot reach such a relay at all is forgotten",
 			Apply: change(func(p *choice.Policy) { *p = p.With(choice.HostError, choice.Forget) }),
+			Kills: []string{"PR-22"},
+		},
+		{
+			Name: "host error counts", Doc: "a proxy that cannot reach such a relay at all begins a streak",
+			Apply: change(func(p *choice.Policy) { *p = p.With(choice.HostError, choice.Count) }),
+			Kills: []string{"PR-22"},
+		},
+		{
+			Name: "host error of PRXY expires", Doc: "a proxy is asked again and again for a relay that it cannot reach",
+			Apply: func(s Subject) Subject { s.Policy.Sessions = share.For(forward.PersistErrorInterval); return s },
 			Kills: []string{"PR-22"},
 		},
 		{
@@ -159,8 +186,45 @@ func Mutants() []mutant {
 		},
 		{
 			Name: "stored error never expires", Doc: "a failed connect is never tried anew",
-			Apply: func(s Subject) Subject { s.Policy.ConnectErrors = share.For(-1); return s },
+			Apply: func(s Subject) Subject { s.Policy.Connects = share.For(-1); return s },
 			Kills: []string{"PR-25"},
+		},
+		{
+			Name: "cancellation fails all", Doc: "when the connecting request is cancelled, those who wait for it fail with it",
+			Apply: func(s Subject) Subject { s.Policy.Connects.Cancelled = share.FailAll; return s },
+			Kills: []string{"PR-20"},
+		},
+		{
+			Name: "choices outlive the app", Doc: "a restarted app goes on with the proxies of the last one",
+			Apply: func(s Subject) Subject { s.Remembers = true; return s },
+			Kills: []string{"PR-10"},
+		},
+		{
+			Name: "hidden is no reason", Doc: "the mode unprotected proxies though the user's address is hidden",
+			Apply: func(s Subject) Subject {
+				s.Policy.Proxied = func(c forward.Config, destination pick.Server) bool {
+					c.AddressHidden = false
+					return c.Proxied(destination)
+				}
+				return s
+			},
+			Kills: []string{"PR-27"},
+		},
+		{
+			Name: "disabled is unknown", Doc: "only the servers that are enabled count as known",
+			Apply: func(s Subject) Subject {
+				s.Policy.Proxied = func(c forward.Config, destination pick.Server) bool {
+					c.Servers = slices.DeleteFunc(slices.Clone(c.Servers), func(s pick.Server) bool { return !s.Enabled })
+					return c.Proxied(destination)
+				}
+				return s
+			},
+			Kills: []string{"PR-27"},
+		},
+		{
+			Name: "slow network changes nothing", Doc: "the limits are the same on every network",
+			Apply: func(s Subject) Subject { s.Policy.Times.SlowNum = s.Policy.Times.SlowDen; return s },
+			Kills: []string{"PR-34"},
 		},
 		{
 			Name: "pick ignores operators", Doc: "a proxy of the relay's own operator is as good as any",

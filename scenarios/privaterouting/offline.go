@@ -25,21 +25,14 @@ func offlineStories() []story {
 }
 
 func playOffline(p *scenarios.Play, s Subject, silent bool) {
-	w := NewWorld(p, s, Setup{First: "p1"})
-	w.Contact.Receive(p.Context())
+	w := opened(p, s, p1First())
 	if silent {
 		w.Host("p1").Crash()
 	} else {
 		w.Stop("p1")
 	}
-	began := p.Elapsed()
-	delivered := make(chan error, 1)
-	p.Go("deliver", func() { delivered <- w.App.Deliver(p.Context(), contactQueue, 1, false) })
-	_, ok := w.Journal.Wait(unfixed, func(n Note) bool { return n.Actor == "contact" && n.What == "received" })
+	took, ok := w.ordinary(unfixed)
 	require.True(p, ok, "not connected after %v", unfixed)
-	require.NoError(p, <-delivered)
-
-	w.triedFirst("p1")
 	require.Zero(p, w.Journal.Count("p1", "PFWD"), "nothing got to the proxy that is offline")
 	changes := w.App.Changes()
 	failures := w.Journal.Count("app", "undialled")
@@ -60,10 +53,12 @@ func playOffline(p *scenarios.Play, s Subject, silent bool) {
 	for range changes {
 		limit += ladder.Next()
 	}
-	took := p.Elapsed() - began
-	require.GreaterOrEqual(p, took, limit)
-	require.LessOrEqual(p, took, limit+handshakes)
+	w.within(took, limit)
 	w.untouched("p2", changes[0].At)
+	now, there := w.App.Choice()
+	require.True(p, there)
+	require.Equal(p, "p2", now.Proxy)
+	require.Equal(p, 1, w.Journal.Count("contact", "received"), "once")
 	p.Figure("connected", took)
 	p.Figure("failures", len(changes))
 }

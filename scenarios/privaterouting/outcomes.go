@@ -24,7 +24,7 @@ func outcomeStories() []story {
 }
 
 func playReached(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{First: "p1"})
+	w := NewWorld(p, s, p1First())
 	w.warm()
 	for _, tc := range []struct {
 		name  string
@@ -49,8 +49,7 @@ func playReached(p *scenarios.Play, s Subject) {
 			return Reaction{}
 		}},
 	} {
-		w.Server("p1").Script(failing)
-		w.fail(1)
+		w.fail()
 		e, _ := w.App.Choice()
 		require.True(p, e.Streak.Running())
 		w.Server("p1").Script(nil)
@@ -63,19 +62,26 @@ func playReached(p *scenarios.Play, s Subject) {
 		w.Server(relayName).Script(nil)
 	}
 	require.Zero(p, w.App.Forgotten())
+	w.untouched("p2", p.Elapsed())
 }
 
 func playHostError(p *scenarios.Play, s Subject) {
 	const onion = "hidden.onion"
-	w := NewWorld(p, s, Setup{First: "p1", Relays: []string{onion}})
+	w := NewWorld(p, s, Setup{Draws: []string{"p1"}, Relays: []string{onion, "ancient"}, Direct: true})
 	w.warm()
 	w.Only("p1")
-	do := func(f forward.Fallback, hidden bool) (forward.Result, error) {
+	do := func(relay string, f forward.Fallback, hidden bool) (forward.Result, error) {
 		w.Configure(func(c *forward.Config) {
 			c.Servers = c.Servers[:1]
 			c.Fallback, c.AddressHidden = f, hidden
 		})
-		return w.App.DoAt(p.Context(), onion, command, forward.Urgency{})
+		return w.App.DoAt(p.Context(), relay, command, forward.Urgency{})
+	}
+	kept := func(relay string) {
+		e, there := w.App.ChoiceFor(relay)
+		require.True(p, there, "a host error keeps the entry")
+		require.Equal(p, "p1", e.Proxy)
+		require.False(p, e.Streak.Running())
 	}
 	for _, tc := range []struct {
 		fallback forward.Fallback
@@ -87,7 +93,7 @@ func playHostError(p *scenarios.Play, s Subject) {
 		{forward.Allow, false, true}, {forward.Allow, true, true},
 	} {
 		dials := len(w.dialsTo(onion))
-		res, err := do(tc.fallback, tc.hidden)
+		res, err := do(onion, tc.fallback, tc.hidden)
 		require.Equal(p, tc.direct, res.Direct, "fallback %v, hidden %v", tc.fallback, tc.hidden)
 		if tc.direct {
 			require.NoError(p, err)
@@ -95,18 +101,40 @@ func playHostError(p *scenarios.Play, s Subject) {
 			require.ErrorContains(p, err, "PROXY(BROKER HOST)")
 			require.Len(p, w.dialsTo(onion), dials, "nothing went there directly")
 		}
-		e, there := w.App.ChoiceFor(onion)
-		require.True(p, there, "a host error keeps the entry")
-		require.Equal(p, "p1", e.Proxy)
-		require.False(p, e.Streak.Running())
+		kept(onion)
+		time.Sleep(2 * forward.PersistErrorInterval)
 	}
 	require.Equal(p, 2, w.Journal.Count("p1", "PRXY"), "the host error of PRXY stays cached")
 
 	w.Stop(onion)
 	time.Sleep(time.Second)
-	res, err := do(forward.Allow, false)
+	res, err := do(onion, forward.Allow, false)
 	require.True(p, res.Direct)
 	require.ErrorContains(p, err, "BROKER NETWORK", "the direct try's own error is given")
+
+	// A relay that is too old is a host error too, and so is a forward's.
+	w.Server("ancient").Script(func(m wire.Message) Reaction {
+		if _, is := m.(*wire.Hello); is {
+			return Reaction{Answer: &wire.Hello{Version: MinVersion - 1, Name: "ancient"}}
+		}
+		return Reaction{}
+	})
+	_, err = do("ancient", forward.Prohibit, false)
+	require.ErrorContains(p, err, "PROXY(BROKER TRANSPORT VERSION)")
+	res, err = do("ancient", forward.Allow, false)
+	require.NoError(p, err)
+	require.True(p, res.Direct)
+	kept("ancient")
+	w.Server("p1").Script(func(m wire.Message) Reaction {
+		if _, is := m.(*wire.Forward); is {
+			return Reaction{Answer: proxyFailure(forward.Host)}
+		}
+		return Reaction{}
+	})
+	res, err = do(relayName, forward.Allow, false)
+	require.NoError(p, err)
+	require.True(p, res.Direct)
+	kept(relayName)
 
 	// Never after a time-out.
 	w.Server("p1").Script(func(m wire.Message) Reaction {
@@ -128,7 +156,7 @@ func (w *World) dialsTo(name string) []netsim.Event {
 }
 
 func playClientTimeouts(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{First: "p1"})
+	w := NewWorld(p, s, p1First())
 	w.warm()
 	w.Server("p1").Script(func(m wire.Message) Reaction {
 		_, is := m.(*wire.Forward)
@@ -137,7 +165,7 @@ func playClientTimeouts(p *scenarios.Play, s Subject) {
 	before, _ := w.App.Choice()
 	for range 5 {
 		_, err := w.App.Do(p.Context(), command, forward.Urgency{Interactive: true})
-		require.Equal(p, "Connection timeout", errorText(err))
+		require.Equal(p, connectionTimeout, errorText(err))
 		time.Sleep(20 * time.Second)
 	}
 	after, there := w.App.Choice()
@@ -148,7 +176,7 @@ func playClientTimeouts(p *scenarios.Play, s Subject) {
 }
 
 func playDropRule(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{First: "p1"})
+	w := NewWorld(p, s, p1First())
 	w.warm()
 	w.Server("p1").Script(func(wire.Message) Reaction { return Reaction{Silent: true} })
 	silent := p.Elapsed()
@@ -190,7 +218,7 @@ func playDropRule(p *scenarios.Play, s Subject) {
 }
 
 func playStoredError(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{Proxies: []string{"p1"}, First: "p1"})
+	w := NewWorld(p, s, Setup{Proxies: []string{"p1"}, Draws: []string{"p1"}})
 	w.Stop("p1")
 	do := func() time.Duration {
 		began := p.Elapsed()

@@ -24,3 +24,16 @@ func TestStories(t *testing.T) {
 		})
 	}
 }
+
+// Every story proves a rule: some mutant names it.
+func TestEveryStoryKills(t *testing.T) {
+	named := map[string]bool{}
+	for _, m := range privaterouting.Mutants() {
+		for _, id := range m.Kills {
+			named[id] = true
+		}
+	}
+	for _, sc := range privaterouting.Stories() {
+		require.True(t, named[sc.ID], "no mutant names %s", sc.ID)
+	}
+}

@@ -1,11 +1,10 @@
 package privaterouting
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/seed-5a7f77c4/deadair/clock"
 	"github.com/seed-5a7f77c4/deadair/netsim"
@@ -64,17 +63,13 @@ func timers(seed uint64) clock.Clock {
 // Reply measures PR-4 rather than judging it: when the contact was connected.
 func Reply(line string, plain bool) scenarios.Scenario[Subject] {
 	return measure("reply, "+line, func(p *scenarios.Play, s Subject) {
-		w := NewWorld(p, s, Setup{Broken: []string{"p1"}, First: "p1", Plain: plain})
-		w.Contact.Receive(p.Context())
-		w.App.Listen(p.Context())
-		w.Contact.Join(p.Context(), 1)
-		joined, ok := w.Journal.Wait(time.Minute, func(n Note) bool { return n.Actor == "app" && n.What == "joined" })
-		require.True(p, ok, "the app never heard of the contact")
-		got, ok := w.Journal.Wait(Watched, func(n Note) bool { return n.Actor == "contact" && n.What == "received" })
-		w.triedFirst("p1")
+		setup := p1Silent()
+		setup.Plain = plain
+		w := opened(p, s, setup)
+		took, ok := w.reply(Watched)
 		p.Figure(Repicks, w.App.Forgotten()-1)
 		if ok {
-			p.Figure(RecoveredAfter, (got.At - joined.At).Seconds())
+			p.Figure(RecoveredAfter, took.Seconds())
 		}
 	})
 }
@@ -82,16 +77,24 @@ func Reply(line string, plain bool) scenarios.Scenario[Subject] {
 // Join measures PR-5: when, and at which Retry, the app joined the link.
 func Join(line string, plain bool) scenarios.Scenario[Subject] {
 	return measure("join, "+line, func(p *scenarios.Play, s Subject) {
-		w := NewWorld(p, s, Setup{Broken: []string{"p1"}, First: "p1", Plain: plain, Clock: timers(p.Seed)})
-		w.Contact.Receive(p.Context())
+		setup := p1Silent()
+		setup.Plain, setup.Clock = plain, timers(p.Seed)
+		w := opened(p, s, setup)
 		began := p.Elapsed()
-		seen, joined := w.App.Join(p.Context(), contactLink, Patience, time.Second)
-		w.triedFirst("p1")
+		seen, joined := w.join(Patience)
 		p.Figure(Repicks, w.App.Forgotten()-1)
 		if joined {
 			p.Figure(RecoveredAfter, (p.Elapsed() - began).Seconds())
 			p.Figure(RecoveredRetry, len(seen))
 		}
+	})
+}
+
+// Fleet measures PR-28 with so many of ten proxies broken: how often a broken one
+// was picked again.
+func Fleet(broken int, plain bool) scenarios.Scenario[Subject] {
+	return measure(fmt.Sprintf("fleet, %d of 10 broken", broken), func(p *scenarios.Play, s Subject) {
+		playFleet(p, s, broken, plain)
 	})
 }
 

@@ -88,3 +88,21 @@ func TestVariantsBuyTime(t *testing.T) {
 	require.Equal(t, worst["fixed"], worst["count client time-outs"], "the app hears the report before its own time-out")
 	require.Equal(t, worst["fixed"], worst["streak expiry"], "a streak is never an hour old")
 }
+
+// When the app's own time-outs count and the first re-pick is P2, the join is over
+// by Retry 3 at the latest, whoever wins at n = 1. Leaving the failed proxy out
+// makes every re-pick P2.
+func TestCountedTimeoutsJoinByRetryThree(t *testing.T) {
+	const seeds = 60
+	retries := map[int]int{}
+	samples, err := scenarios.Sweep(t, privaterouting.Join("count and exclude", true), privaterouting.Ours().CountTimeouts().ExcludeFailed(),
+		scenarios.SweepOptions{Count: seeds})
+	require.NoError(t, err)
+	for _, s := range samples {
+		n, joined := s.Figures[privaterouting.RecoveredRetry].(int)
+		require.True(t, joined, "seed %d", s.Seed)
+		require.LessOrEqual(t, n, 3, "seed %d", s.Seed)
+		retries[n]++
+	}
+	t.Logf("joined at Retry: %v", retries)
+}

@@ -1,6 +1,7 @@
 package privaterouting
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-5a7f77c4/deadair/netsim"
@@ -47,6 +48,28 @@ func (w *World) triedFirst(name string) {
 		return e.From == "app" && e.Kind == netsim.SYN && e.To != homeName
 	}); !ok || syn.To != name {
 		w.play.Fatalf("the app's first dial went to %q, not to %s", syn.To, name)
+	}
+}
+
+// neverDirect checks that the app kept its address from every relay: it never
+// dialled one itself, unless the story is about that.
+func (w *World) neverDirect() {
+	if w.setup.Direct {
+		return
+	}
+	if syn, ok := w.play.Net.Trace().First(func(e netsim.Event) bool {
+		return e.From == "app" && e.Kind == netsim.SYN && (e.To == relayName || slices.Contains(w.setup.Relays, e.To))
+	}); ok {
+		w.play.Errorf("the app went to a relay itself: %v", syn)
+	}
+}
+
+// leftAlone says that nothing has gone from the app to a host since an instant of
+// the play.
+func (w *World) leftAlone(name string, since time.Duration) {
+	w.play.Helper()
+	if e, ok := w.play.Net.Trace().First(func(e netsim.Event) bool { return e.From == "app" && e.To == name && e.Sent >= since }); ok {
+		w.play.Errorf("nothing was to go to %s since %v: %v", name, since, e)
 	}
 }
 

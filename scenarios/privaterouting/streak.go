@@ -46,15 +46,9 @@ func ordinaryAfter(s Subject, repicks int) time.Duration {
 }
 
 func playOrdinary(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{Broken: []string{"p1"}, First: "p1"})
-	w.Contact.Receive(p.Context())
-	began := p.Elapsed()
-	p.Go("deliver", func() { w.App.Deliver(p.Context(), contactQueue, 1, false) })
-	got, ok := w.Journal.Wait(3*unfixed, func(n Note) bool { return n.Actor == "contact" && n.What == "received" })
+	w := opened(p, s, p1Silent())
+	took, ok := w.ordinary(3 * unfixed)
 	require.True(p, ok, "not delivered after %v", 3*unfixed)
-	took := got.At - began
-
-	w.triedFirst("p1")
 	streak := []choice.Change{choice.StreakBegun, choice.StreakOut}
 	changes := w.App.Changes()
 	for i, c := range changes {
@@ -64,11 +58,8 @@ func playOrdinary(p *scenarios.Play, s Subject) {
 			require.GreaterOrEqual(p, c.At-changes[i-1].At, choice.FailureInterval)
 		}
 	}
-	repicks := w.App.Forgotten() - 1
-	require.GreaterOrEqual(p, repicks, 0)
-	want := ordinaryAfter(s, repicks)
-	require.GreaterOrEqual(p, took, want)
-	require.LessOrEqual(p, took, want+handshakes)
+	repicks := w.repicks()
+	w.within(took, ordinaryAfter(s, repicks))
 	require.Equal(p, 1, w.Journal.Count("contact", "received"), "once")
 	require.Equal(p, 1, w.Journal.Count(relayName, "RFWD"), "nothing came through the hole")
 	w.untouched("p2", changes[1].At)
@@ -91,16 +82,14 @@ func failing(m wire.Message) Reaction {
 }
 
 func playStreakRule(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{First: "p1", Clock: rounded{clock.System}})
-	_, err := w.App.Do(p.Context(), &wire.NewQueue{Queue: "q"}, forward.Urgency{})
-	require.NoError(p, err, "the connections are up")
-	w.triedFirst("p1")
-	w.Server("p1").Script(failing)
+	setup := p1First()
+	setup.Clock = rounded{clock.System}
+	w := NewWorld(p, s, setup)
+	w.warm()
 	began := p.Elapsed() + time.Second
 	for i, after := range []time.Duration{0, 29900 * time.Millisecond, 30 * time.Second} {
 		p.At(began + after)
-		_, err := w.App.Do(p.Context(), &wire.NewQueue{Queue: "q"}, forward.Urgency{})
-		require.ErrorContains(p, err, "PROXY(BROKER TIMEOUT)")
+		w.fail()
 		e, kept := w.App.Choice()
 		if i == 2 {
 			require.False(p, kept, "thirty seconds after the first it is forgotten")
@@ -115,23 +104,18 @@ func playStreakRule(p *scenarios.Play, s Subject) {
 }
 
 func playCleared(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s, Setup{First: "p1"})
-	do := func() error {
-		_, err := w.App.Do(p.Context(), &wire.NewQueue{Queue: "q"}, forward.Urgency{})
-		return err
-	}
-	w.Server("p1").Script(failing)
-	require.Error(p, do())
+	w := NewWorld(p, s, p1First())
+	w.fail()
 	w.triedFirst("p1")
 	e, _ := w.App.Choice()
 	require.True(p, e.Streak.Running())
 	w.Server("p1").Script(nil)
-	require.NoError(p, do())
+	_, err := w.App.Do(p.Context(), command, forward.Urgency{})
+	require.NoError(p, err)
 	e, _ = w.App.Choice()
 	require.False(p, e.Streak.Running(), "the success cleared the streak")
 	time.Sleep(40 * time.Second)
-	w.Server("p1").Script(failing)
-	require.Error(p, do())
+	w.fail()
 	e, kept := w.App.Choice()
 	require.True(p, kept, "a new streak has just begun")
 	require.Equal(p, "p1", e.Proxy)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-5a7f77c4/deadair/clock"
 	"github.com/seed-5a7f77c4/deadair/scenarios"
 	"github.com/seed-5a7f77c4/deadair/selection/choice"
 	"github.com/seed-5a7f77c4/deadair/selection/forward"
@@ -41,15 +42,24 @@ func variantStories() []story {
 	}
 }
 
+// playTimeoutsCount has one streak of both kinds: the app's own time-out at n = 0
+// begins it, and at n = 1 the proxy's report, which late timers let win, ends it.
 func playTimeoutsCount(p *scenarios.Play, s Subject) {
-	// Without an exclusion the re-pick may be P1 again: the first re-pick is held.
-	w := NewWorld(p, s.CountTimeouts().ExcludeFailed(), Setup{Broken: []string{"p1"}, First: "p1"})
-	w.Contact.Receive(p.Context())
-	seen, joined := w.App.Join(p.Context(), contactLink, 10, time.Second)
+	setup := p1Silent()
+	setup.Draws = []string{"p1", "", "p2"} // the first re-pick is P2
+	setup.Clock = clock.NewSkewed(clock.System, clock.Skew{Drift: -timerError})
+	w := opened(p, s.CountTimeouts(), setup)
+	seen, joined := w.join(10)
 	require.True(p, joined)
-	w.triedFirst("p1")
-	require.LessOrEqual(p, len(seen), 3)
+	require.Equal(p, []string{connectionTimeout, routingTimeout}, seen)
 	require.Equal(p, 1, w.App.Forgotten())
+	changes := w.App.Changes()
+	require.Len(p, changes, 2)
+	require.Equal(p, choice.ForwardTimedOut, changes[0].Event.Kind)
+	require.Equal(p, choice.StreakBegun, changes[0].Change)
+	require.Equal(p, choice.ForwardFailed, changes[1].Event.Kind)
+	require.Equal(p, choice.StreakOut, changes[1].Change)
+	w.untouched("p2", changes[1].At)
 }
 
 func playHours(p *scenarios.Play, s Subject) {
@@ -60,29 +70,29 @@ func playHours(p *scenarios.Play, s Subject) {
 		kept    bool
 	}{{"p1", s, false}, {"p2", s.ExpireStreaks(time.Hour), true}} {
 		w.subject = tc.subject
-		w.App = newApp(w)
+		w.App = newApp(w, nil, nil)
 		w.Only(tc.proxy)
 		w.Server(tc.proxy).Script(failing)
-		w.fail(1)
-		time.Sleep(2 * time.Hour)
-		_, err := w.App.Do(p.Context(), command, forward.Urgency{})
-		require.ErrorContains(p, err, "PROXY(BROKER TIMEOUT)")
+		for i := range 2 {
+			time.Sleep(time.Duration(i) * 2 * time.Hour)
+			res, err := w.App.Do(p.Context(), command, forward.Urgency{})
+			require.ErrorContains(p, err, "PROXY(BROKER TIMEOUT)")
+			require.Equal(p, tc.proxy, res.Proxy)
+		}
 		_, kept := w.App.Choice()
 		require.Equal(p, tc.kept, kept, tc.proxy)
 	}
 }
 
 func playExclude(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s.ExcludeFailed(), Setup{Broken: []string{"p1"}, First: "p1"})
-	w.Contact.Receive(p.Context())
-	w.App.Listen(p.Context())
-	w.Contact.Join(p.Context(), 1)
-	got, ok := w.Journal.Wait(unfixed, func(n Note) bool { return n.Actor == "contact" && n.What == "received" })
+	setup := p1Silent()
+	setup.Draws = []string{"p1", "", "p1"} // without the exclusion the re-pick is P1
+	w := opened(p, s.ExcludeFailed(), setup)
+	took, ok := w.reply(unfixed)
 	require.True(p, ok)
-	w.triedFirst("p1")
-	began, _ := w.Journal.First("app", "joined")
-	require.InDelta(p, 62, (got.At - began.At).Seconds(), handshakes.Seconds())
-	require.Equal(p, 1, w.App.Forgotten(), "p1 is not picked again")
+	w.within(took, replyAfter(0))
+	require.Zero(p, w.repicks(), "p1 is not picked again")
+	w.untouched("p2", w.App.Changes()[1].At)
 
 	w.Only("p1") // the only one left is used, failed or not
 	w.App.client.Reconnect()
@@ -92,8 +102,9 @@ func playExclude(p *scenarios.Play, s Subject) {
 }
 
 func playProbe(p *scenarios.Play, s Subject) {
-	w := NewWorld(p, s.ProbeAnother(), Setup{Proxies: names(4), Broken: []string{"p1"}, First: "p1"})
-	w.Contact.Receive(p.Context())
+	setup := p1Silent()
+	setup.Proxies = names(4)
+	w := opened(p, s.ProbeAnother(), setup)
 	began := p.Elapsed()
 	require.NoError(p, w.App.Deliver(p.Context(), contactQueue, 1, false))
 	w.triedFirst("p1")

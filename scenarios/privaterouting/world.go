@@ -51,14 +51,17 @@ type Setup struct {
 	Proxies []string
 	// Broken are those of them whose way to the relay is swallowed.
 	Broken []string
-	// First is the proxy that the first pick must draw; the later picks stay random.
-	First string
+	// Draws are what the first draws of the pick must give; "" is anything. There is a draw at every call, also where
+	// the choice in force overrides it. The later ones come from the run's seed.
+	Draws []string
 	// Plain leaves TLS out.
 	Plain bool
 	// Clock is what the app measures with. Default: the system's.
 	Clock clock.Clock
 	// Relays are further relays beside R.
 	Relays []string
+	// Direct says that the app may go to relays itself. Else every story fails in which it does.
+	Direct bool
 }
 
 // World is who is there, ready to be used.
@@ -66,7 +69,7 @@ type World struct {
 	play    *scenarios.Play
 	setup   Setup
 	subject Subject
-	ca      *ca.Authority
+	ca      *ca.Authority // none in a plain world
 	hosts   map[string]*netsim.Host
 	servers map[string]*Server
 
@@ -90,9 +93,11 @@ func NewWorld(p *scenarios.Play, subject Subject, s Setup) *World {
 		play: p, setup: s, subject: subject,
 		hosts: map[string]*netsim.Host{}, servers: map[string]*Server{}, Journal: newJournal(time.Now()),
 	}
-	var err error
-	if w.ca, err = ca.New(1, time.Now()); err != nil {
-		p.Fatal(err)
+	if !s.Plain {
+		var err error
+		if w.ca, err = ca.New(1, time.Now()); err != nil {
+			p.Fatal(err)
+		}
 	}
 	relays := append([]string{relayName, homeName}, s.Relays...)
 	for _, name := range slices.Concat([]string{"app", "contact", socksName}, relays, s.Proxies) {
@@ -101,6 +106,7 @@ func NewWorld(p *scenarios.Play, subject Subject, s Setup) *World {
 	for _, name := range relays {
 		w.serve(name, nil)
 	}
+	p.Cleanup(w.neverDirect)
 	for _, name := range s.Proxies {
 		dial := w.hosts[name].DialContext
 		for _, broken := range s.Broken {
@@ -110,7 +116,7 @@ func NewWorld(p *scenarios.Play, subject Subject, s Setup) *World {
 		}
 		w.serve(name, dial)
 	}
-	w.App = newApp(w)
+	w.App = newApp(w, s.Draws, nil)
 	w.Contact = newContact(w)
 	return w
 }
@@ -232,20 +238,29 @@ func (w *World) config() forward.Config {
 	return c
 }
 
-// generator draws the picks: the first of them is the one that the story needs,
-// those after it come from the run's seed.
-func (w *World) generator() *rand.Rand {
-	config := w.config()
-	candidates := pick.Candidates(config.Servers, destination, w.subject.Policy.Cascade...)
+// generator draws the picks: the first of them are those that the story needs,
+// those after them come from the run's seed.
+func (w *World) generator(draws []string) *rand.Rand {
+	candidates := pick.Candidates(w.config().Servers, destination, w.subject.Policy.Cascade...)
 	for stream := range uint64(1000) {
-		first, ok := pick.One(rand.New(rand.NewPCG(w.play.Seed, stream)), candidates)
-		if w.setup.First == "" || ok && first.Name == w.setup.First {
+		rng := rand.New(rand.NewPCG(w.play.Seed, stream))
+		if !slices.ContainsFunc(draws, func(want string) bool {
+			got, ok := pick.One(rng, candidates)
+			return !ok || want != "" && got.Name != want
+		}) {
 			return rand.New(rand.NewPCG(w.play.Seed, stream))
 		}
 	}
-	w.play.Fatalf("privaterouting: the first pick cannot be %q: it is no candidate", w.setup.First)
+	w.play.Fatalf("privaterouting: the first draws cannot be %q", draws)
 	return nil
 }
+
+// What a user sees of the two time-outs: the app's own, and the one that the proxy
+// reports.
+const (
+	connectionTimeout = "Connection timeout"
+	routingTimeout    = "Private routing timeout"
+)
 
 // errorText is what a user sees of an error.
 func errorText(err error) string {
@@ -258,9 +273,9 @@ func errorText(err error) string {
 	case e == nil:
 		return err.Error()
 	case e.Origin == forward.Broker && e.Code == forward.Timeout:
-		return "Connection timeout"
+		return connectionTimeout
 	case e.Origin == forward.Proxy && e.Code == forward.Timeout:
-		return "Private routing timeout"
+		return routingTimeout
 	}
 	return fmt.Sprint(e)
 }

@@ -36,6 +36,9 @@ func TestEachEventDoesWhatItsRuleSays(t *testing.T) {
 		{choice.HostError, choice.Kept, choice.Kept},
 		{choice.ForwardFailed, choice.StreakBegun, choice.StreakOut},
 		{choice.RelayReached, choice.Kept, choice.StreakCleared},
+		{choice.RelayRefused, choice.Kept, choice.StreakCleared},
+		{choice.FrameRefused, choice.Kept, choice.StreakCleared},
+		{choice.AnswerUnusable, choice.Kept, choice.StreakCleared},
 		{choice.ForwardTimedOut, choice.Kept, choice.Kept},
 		{choice.SessionUnknown, choice.Kept, choice.Kept},
 		{choice.ConnectionEnded, choice.Dropped, choice.Dropped},
@@ -163,16 +166,26 @@ func TestTableKeepsWhatIsThere(t *testing.T) {
 	fourth, replaced := tab.Replace("r", third, "p3")
 	require.True(t, replaced)
 	require.Equal(t, "p3", fourth.Proxy)
+	require.False(t, tab.Forget("other"))
+	require.True(t, tab.Forget("r"))
+	require.False(t, tab.Forget("r"), "gone already")
+	p, forgotten = tab.LastForgotten("r")
+	require.True(t, forgotten)
+	require.Equal(t, "p3", p)
+	again, _ := tab.Choose("r", "p3")
+	require.Greater(t, again.Generation, fourth.Generation, "picked again it is another choice")
+	require.Equal(t, choice.Kept, tab.Apply("r", event(choice.ConnectFailed, fourth), at(0)))
 	tab.Reset()
 	require.Zero(t, tab.Len())
 	fifth, _ := tab.Choose("r", "p1")
-	require.Greater(t, fifth.Generation, fourth.Generation, "generations go on after a reset")
+	require.Greater(t, fifth.Generation, again.Generation, "generations go on after a reset")
 }
 
 func TestNames(t *testing.T) {
 	require.Equal(t, "forward failed", choice.ForwardFailed.String())
 	require.Equal(t, "choice.Kind(200)", choice.Kind(200).String())
-	require.Equal(t, "choice.Kind(10)", choice.Kind(choice.Kinds).String())
+	require.Equal(t, "connection ended", choice.ConnectionEnded.String())
+	require.Equal(t, "choice.Kind(13)", choice.Kind(choice.Kinds).String())
 	require.Equal(t, "forgotten after a streak", choice.StreakOut.String())
 }
 

@@ -21,8 +21,14 @@ const (
 	HostError
 	// ForwardFailed: the proxy reported that it could not forward.
 	ForwardFailed
-	// RelayReached: the forward got to the destination, whatever it answered.
+	// RelayReached: the forward got to the destination, which did what it was asked.
 	RelayReached
+	// RelayRefused: the forward got to the destination, which answered with an error of its own.
+	RelayRefused
+	// FrameRefused: the destination refused the forwarded frame itself.
+	FrameRefused
+	// AnswerUnusable: the destination answered, and the answer inside the response could not be read.
+	AnswerUnusable
 	// ForwardTimedOut: the proxy did not answer a forward in time.
 	ForwardTimedOut
 	// SessionUnknown: the proxy does not know the session.
@@ -35,7 +41,7 @@ const (
 )
 
 var kindNames = [Kinds]string{"connect failed", "connect error shared", "wait timed out", "session failed", "host error",
-	"forward failed", "relay reached", "forward timed out", "session unknown", "connection ended"}
+	"forward failed", "relay reached", "relay refused", "frame refused", "answer unusable", "forward timed out", "session unknown", "connection ended"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
@@ -133,6 +139,9 @@ func Default() Policy {
 			HostError:          {Effect: Keep},
 			ForwardFailed:      {Effect: Count},
 			RelayReached:       {Effect: Clear},
+			RelayRefused:       {Effect: Clear},
+			FrameRefused:       {Effect: Clear},
+			AnswerUnusable:     {Effect: Clear},
 			ForwardTimedOut:    {Effect: Keep},
 			SessionUnknown:     {Effect: Keep},
 			ConnectionEnded:    {Effect: Forget},

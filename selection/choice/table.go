@@ -59,12 +59,29 @@ func (t *Table[K, P]) Apply(key K, ev Event[P], now time.Time) Change {
 	}
 	next, change := Step(&t.policy, e, ev, now)
 	if change.Forgotten() {
-		delete(t.entries, key)
-		t.forgotten[key] = e.Proxy
+		t.drop(key, e.Proxy)
 	} else {
 		t.entries[key] = next
 	}
 	return change
+}
+
+// Forget drops the entry of a key whatever its streak, and reports whether there was one. No event does it: it is for a
+// user who asks for another proxy.
+func (t *Table[K, P]) Forget(key K) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, ok := t.entries[key]
+	if ok {
+		t.drop(key, e.Proxy)
+	}
+	return ok
+}
+
+// drop takes an entry out. The caller holds mu.
+func (t *Table[K, P]) drop(key K, proxy P) {
+	delete(t.entries, key)
+	t.forgotten[key] = proxy
 }
 
 // Lookup returns the entry of a key.

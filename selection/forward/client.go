@@ -54,6 +54,8 @@ type Options struct {
 	Clock clock.Clock
 	// Policy is the set of rules; DefaultPolicy() if nil.
 	Policy *Policy
+	// Choices is the table to begin with; a new one, without any choice, if nil. The client empties it on Close.
+	Choices *choice.Table[Key, string]
 	// Changed, if set, is told of every event that changed a choice. It must not call the client.
 	Changed func(Key, choice.Event[string], choice.Change)
 	// Ended, if set, is told of every connection that ended other than by Close.
@@ -68,9 +70,10 @@ type Client struct {
 	choices *choice.Table[Key, string]
 	conns   *share.Group[connKey, *link]
 
-	mu     sync.Mutex // guards rng and probes
-	rng    *rand.Rand
-	probes map[Key]probe
+	mu         sync.Mutex // guards what follows
+	rng        *rand.Rand
+	candidates []pick.Server // a buffer
+	probes     map[Key]probe
 }
 
 type connKey struct{ user, server, entity string }
@@ -95,10 +98,14 @@ func New(o Options) (*Client, error) {
 	if o.Policy != nil {
 		policy = *o.Policy
 	}
+	choices := o.Choices
+	if choices == nil {
+		choices = choice.NewTable[Key, string](policy.Choice)
+	}
 	return &Client{
 		o: o, policy: policy, rng: o.Rand,
-		choices: choice.NewTable[Key, string](policy.Choice),
-		conns:   share.NewGroup[connKey, *link](policy.ConnectErrors, o.Clock),
+		choices: choices,
+		conns:   share.NewGroup[connKey, *link](policy.Connects, o.Clock),
 		probes:  map[Key]probe{},
 	}, nil
 }
@@ -107,7 +114,7 @@ func New(o Options) (*Client, error) {
 // long as the limits allow. A failure is an *Error, unless ctx ended first.
 func (c *Client) Do(ctx context.Context, r Request) (Result, error) {
 	config := c.o.Config(r.User)
-	if !config.Proxied(r.Destination) {
+	if !c.policy.Proxied(config, r.Destination) {
 		return c.direct(ctx, config, r)
 	}
 	res, err := c.proxied(ctx, config, r)
@@ -164,10 +171,10 @@ func (c *Client) cascade(key Key) []pick.Filter {
 }
 
 func (c *Client) pick(config Config, destination pick.Server, cascade ...pick.Filter) (pick.Server, bool) {
-	candidates := pick.Candidates(config.Servers, destination, cascade...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return pick.One(c.rng, candidates)
+	c.candidates = pick.AppendCandidates(c.candidates[:0], config.Servers, destination, cascade...)
+	return pick.One(c.rng, c.candidates)
 }
 
 // through sends a command by a choice. When the proxy does not know the session it asks the same proxy again, without
@@ -220,8 +227,8 @@ func (c *Client) steps(ctx context.Context, config Config, r Request, key Key, c
 		return kind, false, nil, err
 	}
 	kind, counts = forwardEvent(e)
-	if kind == choice.SessionUnknown && c.policy.NoSession.Drop {
-		l.sessions.Remove(r.Destination.Name, session.Attempt)
+	if drop := c.policy.NoSession.Drop; kind == choice.SessionUnknown && drop != nil {
+		drop(l.sessions, r.Destination.Name, session.Attempt)
 	}
 	return kind, counts, answer, err
 }
@@ -254,7 +261,7 @@ func (c *Client) connect(ctx context.Context, config Config, r Request, server p
 	got, err := c.conns.Get(ctx, key, limits.Connect, func(own context.Context, a share.Attempt) (*link, error) {
 		l := &link{
 			clock: c.o.Clock, rule: c.policy.Idle, limits: limits, used: map[Key]choice.Choice[string]{},
-			sessions: share.NewGroup[string, Session](c.policy.SessionErrors, c.o.Clock),
+			sessions: share.NewGroup[string, Session](c.policy.Sessions, c.o.Clock),
 		}
 		l.ended = func(used map[Key]choice.Choice[string]) { c.connectionEnded(key, a, to, used) }
 		conn, err := c.o.Connector.Connect(own, to, Watch{Received: l.received, Ended: func(error) { l.end() }})
@@ -280,6 +287,11 @@ func (c *Client) connectionEnded(key connKey, a share.Attempt, to Endpoint, used
 
 // Choice returns the choice in force towards a destination, with its streak.
 func (c *Client) Choice(key Key) (choice.Entry[string], bool) { return c.choices.Lookup(key) }
+
+// Forget drops the choice towards a destination, whatever became of it so far, as for a user who asks for another proxy.
+// Connections and sessions stay, and so do requests on their way; what becomes of them touches no later choice. It
+// reports whether there was a choice.
+func (c *Client) Forget(key Key) bool { return c.choices.Forget(key) }
 
 // Choices is the number of choices in force.
 func (c *Client) Choices() int { return c.choices.Len() }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-5a7f77c4/deadair/selection/choice"
-	"github.com/seed-5a7f77c4/deadair/selection/pick"
 )
 
 func TestOneConnectionAndOneSessionServeAllCommands(t *testing.T) {
@@ -34,17 +33,6 @@ func TestNoServerIsNoProxy(t *testing.T) {
 		_, err := r.Do(t.Context(), request())
 		require.ErrorIs(t, err, ErrNoProxy)
 		require.ErrorContains(t, err, `"u"`)
-	})
-}
-
-func TestAChoiceSurvivesTheRemovalOfItsServer(t *testing.T) {
-	inBubble(t, "a", nil, func(t *testing.T, r *rig) {
-		_, err := r.Do(t.Context(), request())
-		require.NoError(t, err)
-		r.config.Servers = []pick.Server{server("b")}
-		res, err := r.Do(t.Context(), request())
-		require.NoError(t, err)
-		assert.Equal(t, "a", res.Proxy, "a changed server list does not clear a choice")
 	})
 }
 
@@ -434,20 +422,6 @@ func TestACancelledRequestSaysNothingAboutTheProxy(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestReconnectForgetsAndCloses(t *testing.T) {
-	inBubble(t, "a", nil, func(t *testing.T, r *rig) {
-		_, err := r.Do(t.Context(), request())
-		require.NoError(t, err)
-		r.net.took()
-		r.Reconnect()
-		assert.Zero(t, r.Choices())
-		assert.Equal(t, []string{"close a"}, r.net.took())
-		assert.Empty(t, r.ended.get(), "the client's own close is no end to be told")
-		r.net.end("a") // late, of a connection that is closed
-		assert.Empty(t, r.ended.get())
-	})
 }
 
 func TestExcludeFailedLeavesTheForgottenOneOut(t *testing.T) {

@@ -150,8 +150,14 @@ func sessionEvent(how share.How, e *Error) (choice.Kind, bool) {
 // forwardEvent classes the end of a forward. A nil error is a success.
 func forwardEvent(e *Error) (choice.Kind, bool) {
 	switch {
-	case e == nil, e.Origin == Relay, e.Code == Protocol:
+	case e == nil:
 		return choice.RelayReached, true
+	case e.Origin == Relay && e.Code == Unusable:
+		return choice.AnswerUnusable, true
+	case e.Origin == Relay:
+		return choice.RelayRefused, true
+	case e.Code == Protocol:
+		return choice.FrameRefused, true
 	case e.Origin == Broker && e.Code == Timeout:
 		return choice.ForwardTimedOut, true
 	case e.Origin == Broker:

@@ -25,8 +25,10 @@ func (l Limits) Forward() time.Duration { return 2 * l.Command }
 // Times are the limits by urgency.
 type Times struct {
 	Background, Interactive Limits
-	// Growth is by how much each retry of the user stretches the limits, up to the MaxRetry-th.
+	// Growth, a fraction, is by how much each retry of the user stretches the limits, up to the MaxRetry-th.
 	GrowthNum, GrowthDen, MaxRetry int
+	// Slow, a fraction, is by how much a slow network stretches all limits.
+	SlowNum, SlowDen int
 }
 
 // DefaultTimes are a messaging agent's: connect 45 s and command 30 s in the background; 15 s and 10 s interactive,
@@ -35,6 +37,7 @@ var DefaultTimes = Times{
 	Background:  Limits{Connect: 45 * time.Second, Command: 30 * time.Second},
 	Interactive: Limits{Connect: 15 * time.Second, Command: 10 * time.Second},
 	GrowthNum:   3, GrowthDen: 2, MaxRetry: 3,
+	SlowNum: 3, SlowDen: 2,
 }
 
 // For returns the limits of a command; a slow network makes them half as long again.
@@ -47,7 +50,7 @@ func (t Times) For(u Urgency, slow bool) Limits {
 		}
 	}
 	if slow {
-		l = l.times(3, 2)
+		l = l.times(t.SlowNum, t.SlowDen)
 	}
 	return l
 }

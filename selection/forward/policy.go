@@ -14,6 +14,8 @@ import (
 type Policy struct {
 	// Choice says what becomes of a choice.
 	Choice choice.Policy
+	// Proxied says whether commands for a destination go through a proxy.
+	Proxied func(c Config, destination pick.Server) bool
 	// Cascade are the filters of the pick.
 	Cascade []pick.Filter
 	// ExcludeFailed leaves the proxy just forgotten out of the next pick while another candidate exists. Off by default.
@@ -24,8 +26,8 @@ type Policy struct {
 	NoSession NoSessionRule
 	// FallsBack says after which errors a command may go directly, where the configuration allows it.
 	FallsBack func(*Error) bool
-	// ConnectErrors and SessionErrors say how long a failed attempt is stored.
-	ConnectErrors, SessionErrors share.Persist
+	// Connects and Sessions say what becomes of attempts to connect, and to get a relay session, that came to nothing.
+	Connects, Sessions share.Policy
 	// Times are the time-outs.
 	Times Times
 	// Idle is the drop rule of connections.
@@ -38,10 +40,16 @@ type Policy struct {
 type NoSessionRule struct {
 	// Retries is how often a call asks the same proxy for a new session and tries again.
 	Retries int
-	// Drop takes the dead session out, so that the next request makes a new one.
-	Drop bool
+	// Drop takes the dead session out, so that the next request makes a new one. It gets the sessions of the proxy that
+	// handled the request and the attempt that made the session used; nil leaves them alone.
+	Drop func(sessions *share.Group[string, Session], relay string, used share.Attempt)
 	// Record puts the proxy of the retry in the table when there is no entry. A correct client does not.
 	Record bool
+}
+
+// DropUsed takes out the session that the request used, unless another one has taken its place.
+func DropUsed(sessions *share.Group[string, Session], relay string, used share.Attempt) {
+	sessions.Remove(relay, used)
 }
 
 // PersistErrorInterval is how long a failed attempt is stored.
@@ -50,15 +58,16 @@ const PersistErrorInterval = 3 * time.Second
 // DefaultPolicy is a messaging agent's.
 func DefaultPolicy() Policy {
 	return Policy{
-		Choice:        choice.Default(),
-		Cascade:       pick.Default,
-		NoSession:     NoSessionRule{Retries: 1, Drop: true},
-		FallsBack:     (*Error).HostError,
-		ConnectErrors: share.For(PersistErrorInterval),
-		SessionErrors: sessionErrors,
-		Times:         DefaultTimes,
-		Idle:          idle.Default,
-		Retry:         RetryPolicy{Ladder: backoff.Background, Full: backoff.Quota, MoveAfter: 2},
+		Choice:    choice.Default(),
+		Proxied:   Config.Proxied,
+		Cascade:   pick.Default,
+		NoSession: NoSessionRule{Retries: 1, Drop: DropUsed},
+		FallsBack: (*Error).HostError,
+		Connects:  share.For(PersistErrorInterval),
+		Sessions:  share.Policy{Persist: sessionErrors},
+		Times:     DefaultTimes,
+		Idle:      idle.Default,
+		Retry:     RetryPolicy{Ladder: backoff.Background, Full: backoff.Quota, MoveAfter: 2},
 	}
 }
 

@@ -84,10 +84,10 @@ func TestErrorClasses(t *testing.T) {
 		host    bool
 	}{
 		{nil, "", choice.RelayReached, true, false, false},
-		{&Error{Origin: Relay, Code: Refused, Detail: "AUTH"}, "RELAY AUTH", choice.RelayReached, true, false, false},
-		{&Error{Origin: Relay, Code: Refused, Detail: Quota}, "RELAY QUOTA", choice.RelayReached, true, true, false},
-		{&Error{Origin: Relay, Code: Unusable}, "RELAY UNUSABLE", choice.RelayReached, true, false, false},
-		{&Error{Origin: Proxy, Code: Protocol}, "PROXY PROTOCOL", choice.RelayReached, true, false, false},
+		{&Error{Origin: Relay, Code: Refused, Detail: "AUTH"}, "RELAY AUTH", choice.RelayRefused, true, false, false},
+		{&Error{Origin: Relay, Code: Refused, Detail: Quota}, "RELAY QUOTA", choice.RelayRefused, true, true, false},
+		{&Error{Origin: Relay, Code: Unusable}, "RELAY UNUSABLE", choice.AnswerUnusable, true, false, false},
+		{&Error{Origin: Proxy, Code: Protocol}, "PROXY PROTOCOL", choice.FrameRefused, true, false, false},
 		{&Error{Origin: Proxy, Code: Timeout}, "PROXY(BROKER TIMEOUT)", choice.ForwardFailed, true, true, false},
 		{&Error{Origin: Proxy, Code: Network}, "PROXY(BROKER NETWORK)", choice.ForwardFailed, true, true, false},
 		{&Error{Origin: Proxy, Code: Unexpected}, "PROXY(BROKER UNEXPECTED)", choice.ForwardFailed, true, false, false},

@@ -6,6 +6,8 @@
 //	candidates := pick.Candidates(servers, destination, pick.Default...)
 //	proxy := pick.One(rng, candidates)
 //
+// Who picks often keeps a buffer for [AppendCandidates], and the pick allocates nothing.
+//
 // Nothing remembers earlier failures: the proxy that just failed may be picked again, unless the filter [Not] is added.
 package pick
 
@@ -28,7 +30,12 @@ type Server struct {
 
 // SharesHost reports whether the two servers have a host in common.
 func (s Server) SharesHost(other Server) bool {
-	return slices.ContainsFunc(s.Hosts, func(h string) bool { return slices.Contains(other.Hosts, h) })
+	for _, h := range s.Hosts {
+		if slices.Contains(other.Hosts, h) {
+			return true
+		}
+	}
+	return false
 }
 
 // Filter reports whether a server should be kept as a proxy towards a destination.
@@ -53,19 +60,29 @@ func Not(name string) Filter {
 
 // Candidates runs the cascade. It keeps the order of the servers and does not change the slice; it is empty only if servers is.
 func Candidates(servers []Server, destination Server, cascade ...Filter) []Server {
-	left := servers
+	return AppendCandidates(nil, servers, destination, cascade...)
+}
+
+// AppendCandidates appends to a buffer what Candidates returns, and returns the buffer.
+func AppendCandidates(buffer, servers []Server, destination Server, cascade ...Filter) []Server {
+	start := len(buffer)
+	buffer = append(buffer, servers...)
 	for _, keep := range cascade {
-		var kept []Server
-		for _, s := range left {
-			if keep(s, destination) {
-				kept = append(kept, s)
+		kept := start
+		for i := start; i < len(buffer); i++ {
+			if !keep(buffer[i], destination) {
+				continue
 			}
+			if kept < i {
+				buffer[kept] = buffer[i]
+			}
+			kept++
 		}
-		if len(kept) > 0 {
-			left = kept
+		if kept > start {
+			buffer = buffer[:kept]
 		}
 	}
-	return left
+	return buffer
 }
 
 // One draws a candidate uniformly. A single candidate costs no draw. It returns false if there is none.

@@ -60,6 +60,21 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
+// The buffer keeps what it has, and the servers stay as they are.
+func TestAppendCandidates(t *testing.T) {
+	servers := []pick.Server{server("a x a p"), server("b y b p"), server("c z c p")}
+	before := append([]pick.Server(nil), servers...)
+	buffer := append(make([]pick.Server, 0, 8), server("kept y k p"))
+	got := pick.AppendCandidates(buffer, servers, server("r x r p"), pick.Default...)
+	assert.Equal(t, "kept b c", names(got))
+	assert.Equal(t, before, servers)
+	got = pick.AppendCandidates(got[:0], servers[:1], server("r x r p"), pick.Default...)
+	assert.Equal(t, "a", names(got))
+	destination := server("r x r p")
+	assert.Zero(t, testing.AllocsPerRun(10, func() { got = pick.AppendCandidates(got[:0], servers, destination, pick.Default...) }),
+		"a buffer that is large enough is all that it needs")
+}
+
 func TestNotLeavesOutWhileAnotherIsThere(t *testing.T) {
 	a, b, r := server("a y a p"), server("b y b p"), server("r x r p")
 	assert.Equal(t, "b", names(pick.Candidates([]pick.Server{a, b}, r, append(pick.Default, pick.Not("a"))...)))

@@ -51,25 +51,43 @@ type Got[V any] struct {
 	How     How
 }
 
-// Persist says how long an error is stored. Zero: not at all; negative: until it is removed.
-type Persist func(error) time.Duration
+// Policy says what becomes of an attempt that came to nothing.
+type Policy struct {
+	// Persist says how long an error is stored. Zero: not at all; negative: until it is removed. Nil stores none.
+	Persist func(error) time.Duration
+	// Cancelled says what the waiters get when the request that makes the thing is cancelled.
+	Cancelled Succession
+}
 
-// For stores every error for d.
-func For(d time.Duration) Persist { return func(error) time.Duration { return d } }
+// Succession is what follows a cancelled attempt. In either case nothing of the attempt is stored.
+type Succession uint8
+
+const (
+	// HandOver: the request that has waited longest makes the thing anew.
+	HandOver Succession = iota
+	// FailAll: everybody who waits gets the cancellation as an error, though nobody but the maker was cancelled. A
+	// correct client does not.
+	FailAll
+)
+
+// For is the policy that stores every error for d, as Persist has it.
+func For(d time.Duration) Policy {
+	return Policy{Persist: func(error) time.Duration { return d }}
+}
 
 // Group shares things by key. Its methods may be called from many goroutines.
 type Group[K comparable, V any] struct {
-	persist Persist
-	clock   clock.Clock
+	policy Policy
+	clock  clock.Clock
 
 	mu       sync.Mutex
 	attempts Attempt
 	slots    map[K]*slot[V]
 }
 
-// NewGroup returns an empty group that stores errors as told and takes its time from the clock given.
-func NewGroup[K comparable, V any](persist Persist, c clock.Clock) *Group[K, V] {
-	return &Group[K, V]{persist: persist, clock: c, slots: map[K]*slot[V]{}}
+// NewGroup returns an empty group with the given rules, which takes its time from the clock given.
+func NewGroup[K comparable, V any](policy Policy, c clock.Clock) *Group[K, V] {
+	return &Group[K, V]{policy: policy, clock: c, slots: map[K]*slot[V]{}}
 }
 
 // Get returns the thing of a key: it is there, or somebody is making it, or create makes it. create gets a context
@@ -111,20 +129,23 @@ func (g *Group[K, V]) make(ctx context.Context, key K, s *slot[V], a Attempt, li
 	done := false
 	defer func() {
 		if !done { // create panicked or ended its goroutine: nobody is to wait for it
-			g.settle(key, s, func() bool { return s.pass(g.next()) })
+			g.abandon(key, s, context.Canceled)
 		}
 	}()
 	v, err := create(own, a)
 	done = true
 	if err != nil && ctx.Err() != nil {
-		g.settle(key, s, func() bool { return s.pass(g.next()) })
+		g.abandon(key, s, context.Cause(ctx))
 		return Got[V]{Attempt: a, How: Cancelled}, context.Cause(ctx)
 	}
 	if err == nil {
 		g.settle(key, s, func() bool { s.succeed(v); return true })
 		return Got[V]{Value: v, Attempt: a, How: Made}, nil
 	}
-	keep := g.persist(err)
+	var keep time.Duration
+	if g.policy.Persist != nil {
+		keep = g.policy.Persist(err)
+	}
 	g.settle(key, s, func() bool {
 		var until time.Time
 		if keep > 0 {
@@ -134,6 +155,17 @@ func (g *Group[K, V]) make(ctx context.Context, key K, s *slot[V], a Attempt, li
 		return keep != 0
 	})
 	return Got[V]{Attempt: a, How: Made}, err
+}
+
+// abandon ends an attempt whose maker is gone.
+func (g *Group[K, V]) abandon(key K, s *slot[V], cause error) {
+	g.settle(key, s, func() bool {
+		if g.policy.Cancelled == FailAll {
+			s.fail(cause, time.Time{})
+			return false
+		}
+		return s.pass(g.next())
+	})
 }
 
 // settle moves the slot to its next state and drops it unless the step says that it stays. A slot that was removed

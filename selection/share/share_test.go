@@ -146,6 +146,34 @@ func TestACancelledMakerLeavesNothingBehind(t *testing.T) {
 	})
 }
 
+func TestTheZeroPolicyStoresNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, m := share.NewGroup[string, string](share.Policy{}, clock.System), &maker{fails: true}
+		for range 2 {
+			require.Equal(t, share.Made, (<-get(g, t.Context(), time.Minute, m)).How)
+		}
+		require.Equal(t, 2, m.count())
+	})
+}
+
+// The rule can be switched off: then everybody who waits fails with the maker.
+func TestACancelledMakerFailsAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := share.For(3 * time.Second)
+		policy.Cancelled = share.FailAll
+		g, m := share.NewGroup[string, string](policy, clock.System), &maker{takes: 10 * time.Second}
+		ctx, cancel := context.WithCancel(t.Context())
+		first := get(g, ctx, time.Minute, m)
+		second := get(g, t.Context(), time.Minute, m)
+		cancel()
+		require.Equal(t, share.Cancelled, (<-first).How)
+		b := <-second
+		require.Equal(t, share.Shared, b.How)
+		require.ErrorIs(t, b.err, context.Canceled)
+		require.NoError(t, (<-get(g, t.Context(), time.Minute, m)).err, "nothing is stored")
+	})
+}
+
 func TestACancelledLonerLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, m := newGroup(), &maker{takes: 10 * time.Second}

@@ -2,8 +2,9 @@
 // silent: the agent as it was, as it is, and with each variant, over many seeds.
 // It writes a table and two plots, with what was observed in the field on them.
 //
-//	go run ./scenarios/cmd/recovery -dir docs/img                # 10 000 seeds each
+//	go run ./scenarios/cmd/recovery -page docs/private-routing.md # 10 000 seeds each, plots in docs/img
 //	go run ./scenarios/cmd/recovery -seeds 200 -dir ''           # the table alone, in seconds
+//	go run ./scenarios/cmd/recovery -only 'reply, fixed' -dir '' # PR-4 alone
 //
 // A sweep can be spread over machines. Each of them runs its shard and keeps the
 // samples as JSON lines; the last one merges them:
@@ -22,6 +23,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +40,8 @@ type config struct {
 	merge   bool
 	dir     string
 	samples string
+	page    string
+	only    string
 	files   []string
 }
 
@@ -49,6 +53,8 @@ func main() {
 	flag.BoolVar(&c.tls, "tls", false, "with TLS, as the stories have it; without it the times are the same to a few hundredths of a second")
 	flag.BoolVar(&c.merge, "merge", false, "run nothing: merge the files of samples that are named")
 	flag.StringVar(&c.dir, "dir", "docs/img", "folder for the plots; none if empty")
+	flag.StringVar(&c.page, "page", "", "page whose tables are replaced, between the marks <!-- reply -->, <!-- join --> and <!-- end -->")
+	flag.StringVar(&c.only, "only", "", "run only what has this text in its name, such as 'reply, fixed' for PR-4; needs -dir ''")
 	flag.StringVar(&c.samples, "samples", "", "file for the samples as JSON lines")
 	flag.Usage = func() {
 		fmt.Fprintf(flag.CommandLine.Output(), "recovery measures how soon the app gets away from a silent proxy.\n\nFlags:\n")
@@ -74,6 +80,8 @@ func (c config) check() error {
 		return fmt.Errorf("-merge names no files of samples")
 	case !c.merge && len(c.files) > 0:
 		return fmt.Errorf("what is %q? Files are only for -merge", c.files[0])
+	case c.only != "" && (c.dir != "" || c.page != ""):
+		return fmt.Errorf("-only %q and -dir %q, -page %q: a part would take the place of the whole", c.only, c.dir, c.page)
 	case c.seeds < 1:
 		return fmt.Errorf("-seeds %d: at least 1", c.seeds)
 	}
@@ -100,7 +108,7 @@ func (c config) run(t *testing.T, out, progress io.Writer) error {
 		}
 	}
 	replies, joins := results(samples)
-	table(out, replies, joins)
+	fmt.Fprintf(out, "%s\n%s", replyTable(replies), joinTable(joins))
 	fmt.Fprintf(progress, "%d trials in %v\n", len(samples), time.Since(began).Round(100*time.Millisecond))
 	if c.dir != "" {
 		seenReplies, seenJoins := privaterouting.Observed()
@@ -113,10 +121,31 @@ func (c config) run(t *testing.T, out, progress io.Writer) error {
 			}
 		}
 	}
+	if c.page != "" {
+		if err := c.rewrite(replyTable(replies), joinTable(joins)); err != nil {
+			return fmt.Errorf("-page %s: %w", c.page, err)
+		}
+	}
 	if failed > 0 {
 		return fmt.Errorf("%d of %d trials failed", failed, len(samples))
 	}
 	return nil
+}
+
+// rewrite puts the tables into the page.
+func (c config) rewrite(reply, join string) error {
+	page, err := os.ReadFile(c.page)
+	if err != nil {
+		return err
+	}
+	text, err := replaced(string(page), "reply", reply)
+	if err != nil {
+		return err
+	}
+	if text, err = replaced(text, "join", join); err != nil {
+		return err
+	}
+	return os.WriteFile(c.page, []byte(text), 0o644)
 }
 
 // collect runs the sweeps, or reads what they left.
@@ -141,6 +170,9 @@ func (c config) collect(t *testing.T, progress io.Writer) ([]scenarios.Sample, e
 		for _, sc := range []scenarios.Scenario[privaterouting.Subject]{
 			privaterouting.Reply(l.Name, !c.tls), privaterouting.Join(l.Name, !c.tls),
 		} {
+			if !strings.Contains(sc.ID, c.only) {
+				continue
+			}
 			began := time.Now()
 			part, err := scenarios.Sweep(t, sc, l.Subject, options)
 			if err != nil {
@@ -149,6 +181,9 @@ func (c config) collect(t *testing.T, progress io.Writer) ([]scenarios.Sample, e
 			fmt.Fprintf(progress, "%-30s %6d trials in %v\n", sc.ID, len(part), time.Since(began).Round(time.Millisecond))
 			parts = append(parts, part)
 		}
+	}
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("-only %q: nothing has that in its name", c.only)
 	}
 	return scenarios.Merge(parts...)
 }

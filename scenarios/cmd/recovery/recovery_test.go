@@ -34,11 +34,42 @@ func TestBadArguments(t *testing.T) {
 		{config{seeds: 0}, "-seeds 0"},
 		{config{seeds: 1, merge: true}, "-merge names no files"},
 		{config{seeds: 1, files: []string{"x"}}, `what is "x"`},
+		{config{seeds: 1, only: "reply", dir: "docs/img"}, `-only "reply" and -dir "docs/img", -page ""`},
 	} {
 		require.ErrorContains(t, tc.c.check(), tc.says)
 	}
 	_, err := load(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestThePageGetsTheTables(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	const before, between, after = "# Head\n", "\nText\n", "\nFoot\n"
+	const marked = before + "<!-- reply -->\nold\n<!-- end -->\n" + between + "<!-- join -->\n<!-- end -->\n" + after
+	require.NoError(t, os.WriteFile(page, []byte(marked), 0o644))
+	var out bytes.Buffer
+	c := config{seeds: 2, first: 1, page: page}
+	for range 2 { // a page that has its tables gets them anew
+		out.Reset()
+		require.NoError(t, c.run(t, &out, io.Discard))
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		reply, join, found := strings.Cut(out.String(), "\n\n")
+		require.True(t, found)
+		require.Equal(t, before+"<!-- reply -->\n"+reply+"\n<!-- end -->\n"+between+"<!-- join -->\n"+join+"<!-- end -->\n"+after, string(text))
+	}
+	require.NoError(t, os.WriteFile(page, []byte("no marks"), 0o644))
+	require.ErrorContains(t, c.run(t, &out, io.Discard), "<!-- reply -->")
+	require.NoError(t, os.WriteFile(page, []byte("<!-- reply -->\n<!-- end -->\n"), 0o644))
+	require.ErrorContains(t, c.run(t, &out, io.Discard), "<!-- join -->")
+}
+
+func TestOnlyAPart(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, config{seeds: 2, first: 1, only: "reply, fixed"}.run(t, &out, io.Discard))
+	require.Equal(t, 1, strings.Count(out.String(), "| 2 |"), "one row:\n%s", &out)
+	require.Contains(t, out.String(), "| fixed | 2 | ")
+	require.ErrorContains(t, config{seeds: 2, only: "nobody"}.run(t, &out, io.Discard), `-only "nobody"`)
 }
 
 // Two shards merged are the whole, to the letter, and the plots are XML.

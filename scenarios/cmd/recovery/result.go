@@ -2,9 +2,9 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/seed-5a7f77c4/deadair/scenarios"
 	"github.com/seed-5a7f77c4/deadair/scenarios/privaterouting"
@@ -77,28 +77,47 @@ func (r result) quantile(values []float64, q float64) float64 {
 	return values[i]
 }
 
-// table writes the headline as Markdown.
-func table(w io.Writer, replies, joins []result) {
-	fmt.Fprintf(w, "A reply in the background, P1 broken / P2 good, watched for %.0f s:\n\n", privaterouting.Watched.Seconds())
-	fmt.Fprintln(w, "| agent | trials | within 70 s | within 135 s | within 300 s | within 600 s | median | 95 % |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|")
-	for _, r := range replies {
-		fmt.Fprintf(w, "| %s | %d |", r.name, r.trials)
-		for _, t := range []float64{70, 135, 300, 600} {
-			fmt.Fprintf(w, " %.1f %% |", 100*r.share(r.after, t))
+// table is the headline of one story as Markdown: the shares that had recovered,
+// under the names given. An agent that was not run is left out.
+func table(title string, all []result, names []string, shares func(result) []float64) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s | trials | %s | median | 95 %% |\n|---|---|%s---|---|\n", title, strings.Join(names, " | "), strings.Repeat("---|", len(names)))
+	for _, r := range all {
+		if r.trials == 0 {
+			continue
 		}
-		fmt.Fprintf(w, " %s | %s |\n", seconds(r.quantile(r.after, 0.5)), seconds(r.quantile(r.after, 0.95)))
-	}
-	fmt.Fprintf(w, "\nThe user taps Retry after each error, %d times at most, one second later:\n\n", privaterouting.Patience)
-	fmt.Fprintln(w, "| agent | trials | by Retry 2 | by Retry 3 | by Retry 4 | by Retry 6 | by Retry 14 | median | 95 % |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|")
-	for _, r := range joins {
-		fmt.Fprintf(w, "| %s | %d |", r.name, r.trials)
-		for _, n := range []float64{2, 3, 4, 6, 14} {
-			fmt.Fprintf(w, " %.1f %% |", 100*r.share(r.retry, n))
+		fmt.Fprintf(&b, "| %s | %d |", r.name, r.trials)
+		for _, share := range shares(r) {
+			fmt.Fprintf(&b, " %.1f %% |", 100*share)
 		}
-		fmt.Fprintf(w, " %s | %s |\n", seconds(r.quantile(r.after, 0.5)), seconds(r.quantile(r.after, 0.95)))
+		fmt.Fprintf(&b, " %s | %s |\n", seconds(r.quantile(r.after, 0.5)), seconds(r.quantile(r.after, 0.95)))
 	}
+	return b.String()
+}
+
+func replyTable(all []result) string {
+	return table("a reply in the background", all, []string{"within 70 s", "within 135 s", "within 300 s", "within 600 s"}, func(r result) []float64 {
+		return []float64{r.share(r.after, 70), r.share(r.after, 135), r.share(r.after, 300), r.share(r.after, 600)}
+	})
+}
+
+func joinTable(all []result) string {
+	return table("the user taps Retry", all, []string{"by Retry 2", "by Retry 3", "by Retry 4", "by Retry 6", "by Retry 14"}, func(r result) []float64 {
+		return []float64{r.share(r.retry, 2), r.share(r.retry, 3), r.share(r.retry, 4), r.share(r.retry, 6), r.share(r.retry, 14)}
+	})
+}
+
+// replaced is a page with a table put in the place of what is between the marks
+// <!-- name --> and <!-- end -->, each on a line of its own.
+func replaced(page, name, table string) (string, error) {
+	const end = "<!-- end -->\n"
+	begin := "<!-- " + name + " -->\n"
+	head, rest, ok := strings.Cut(page, begin)
+	_, tail, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		return "", fmt.Errorf("there is no place for the table between the lines %q and %q", begin, end)
+	}
+	return head + begin + table + end + tail, nil
 }
 
 func seconds(v float64) string {
