@@ -11,7 +11,7 @@ PROGRAMS := socksrelay/programs
 MODULES := $(filter-out $(PROGRAMS),$(patsubst %/go.mod,%,$(wildcard suites/*/go.mod netsim/*/go.mod netsim/*/*/go.mod socksrelay/*/go.mod)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit modules programs suites determinism bench lint fuzz
+.PHONY: help demo test unit modules programs suites determinism bench headline lint fuzz mutate
 
 help: ## show this list
 	@echo "Deadair: network failures, in Go tests, in no time."
@@ -42,11 +42,17 @@ determinism: ## the determinism tests at 1, 2 and 4 processors, again and again
 	$(GO) test -race -count=5 -cpu=1,2,4 -run 'Determin|Replay|Repeat' ./clock/... ./netsim/... ./scenarios/...
 
 bench: ## benchmarks beside what one would take instead, as ratios
-	$(GO) test -run '^$$' -bench . ./clock ./selection/choice ./scenarios/privaterouting
+	$(GO) test -run '^$$' -bench . -benchmem ./clock ./selection/... ./scenarios/privaterouting
 	cd socksrelay/bench && $(GO) test -run '^$$' -bench . .
 	cd netsim/programs && $(GO) test -run '^$$' -bench . . | $(GO) run ./cmd/ratios
+
+headline: ## the main job's tables and plots in docs/, anew: 120 000 trials, minutes
+	$(GO) run ./scenarios/cmd/recovery -dir docs/img -page docs/private-routing.md
 
 fuzz: ## each fuzz test for a while; FUZZTIME=30s
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u | while read d; do \
 	  for f in $$(grep -ohE '^func Fuzz[A-Za-z0-9_]*' $$d/*_test.go | sed 's/func //'); do \
 	    echo "== $$d $$f"; (cd $$d && $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(or $(FUZZTIME),10s) .) || exit 1; done; done
+
+mutate: ## change the operators of selection/ one by one: 95 % must fail a test; PKG=selection/rank for one
+	$(GO) run ./selection/cmd/mutate $(PKG)
