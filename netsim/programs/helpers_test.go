@@ -24,6 +24,9 @@ const (
 // rough is a path on which something always goes wrong.
 var rough = netsim.Defaults(netsim.Conditions{Latency: 10 * ms, Jitter: 3 * ms, Loss: 0.02})
 
+// tenms is a path on which nothing goes wrong by itself.
+var tenms = netsim.Defaults(netsim.Conditions{Latency: 10 * ms})
+
 // replays checks that a program does the same in each of 100 runs.
 func replays(t *testing.T, f func(t *testing.T, n *netsim.Network)) {
 	t.Helper()
@@ -57,4 +60,9 @@ func listen(t *testing.T, h *netsim.Host, address string) net.Listener {
 	l, err := h.Listen("tcp", address)
 	require.NoError(t, err)
 	return l
+}
+
+// opened counts the packets of a kind that were sent for the first time.
+func opened(n *netsim.Network, kind netsim.Kind) int {
+	return n.Trace().Count(func(e netsim.Event) bool { return e.Kind == kind && !e.Again && e.Fate != netsim.Note })
 }

@@ -1,6 +1,8 @@
 package conditions
 
 import (
+	"time"
+
 	"github.com/seed-5a7f77c4/deadair/netsim"
 )
 
@@ -36,6 +38,25 @@ func KthDatagramLost(n *netsim.Network, between *netsim.Link, k int) *netsim.Fau
 // twice. Report: pion/dtls#479.
 func KthDatagramDoubled(n *netsim.Network, between *netsim.Link, k int) *netsim.Fault {
 	return kthDatagram(n, "KthDatagramDoubled", between, k, netsim.Verdict{Duplicate: 1})
+}
+
+// KthDatagramSwapped makes exactly the k-th datagram between two hosts a
+// millisecond late, so that what is sent after it within that time overtakes it.
+// Report: pion/dtls#479.
+func KthDatagramSwapped(n *netsim.Network, between *netsim.Link, k int) *netsim.Fault {
+	return kthDatagram(n, "KthDatagramSwapped", between, k, netsim.Verdict{Delay: time.Millisecond})
+}
+
+// LossAbove loses every k-th of the datagrams between two hosts whose payload is
+// more than size bytes over IPv4, and none of the others. Report:
+// quic-go/quic-go#5768 (1 % above 1440 bytes on the wire, which is a payload of
+// 1412; 40 ms of round trip).
+func LossAbove(n *netsim.Network, between *netsim.Link, size, k int) *netsim.Fault {
+	mustBePositive("LossAbove", "size", size)
+	mustBePositive("LossAbove", "k", k)
+	return n.Apply(netsim.Rule{
+		Name: "loss of large datagrams", Between: between, Proto: netsim.UDP, MinSize: size + udpOverIPv4 + 1, Every: k, Verdict: drop,
+	})
 }
 
 func kthDatagram(n *netsim.Network, call string, between *netsim.Link, k int, v netsim.Verdict) *netsim.Fault {

@@ -19,8 +19,15 @@ func NameUnknown(s *dnsserver.Server, name string) *dnsserver.Rule {
 	return s.On(name, dnsserver.Any, dnsserver.NXDomain)
 }
 
+// NameServerFails makes a name server answer SERVFAIL to everything. Report:
+// golang/go#43398 (the look-up fails at once, and the error is temporary).
+func NameServerFails(s *dnsserver.Server) *dnsserver.Rule {
+	return s.On("*", dnsserver.Any, dnsserver.ServFail)
+}
+
 // SilentNameServer makes questions to a name server vanish. Report:
-// golang/go#57694 (the first two of four servers).
+// golang/go#57694 (the first two of four servers), golang/go#43398 (the only
+// one).
 func SilentNameServer(n *netsim.Network, server *netsim.Host) *netsim.Fault {
 	return n.Apply(netsim.Rule{Name: "silent name server " + server.Name(), To: server, DstPort: 53, Verdict: drop})
 }

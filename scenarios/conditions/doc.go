@@ -9,9 +9,11 @@
 //		… // and see what the program makes of it
 //	})
 //
-// [All] lists the entries; [Markdown] is the table in docs/production.md.
-// Functions that give a [netsim.Fault] can be undone, and a fault that never bit
-// fails the run.
+// [Groups] is the catalogue: of each report the symptom, the line to write, and
+// what a real Go client makes of it; [Markdown] is docs/production.md, where one
+// looks for what one sees. Functions that give a [netsim.Fault] can be undone, and
+// a fault that never bit fails the run. Those that take a listener or a connection
+// give one to use in its place, and need no network: they break real sockets too.
 package conditions
 
 //go:generate sh -c "go run ./production > ../../docs/production.md"

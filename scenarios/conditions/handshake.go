@@ -1,6 +1,7 @@
 package conditions
 
 import (
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -14,6 +15,26 @@ func SYNsLost(n *netsim.Network, to *netsim.Host) *netsim.Fault {
 	return n.Apply(netsim.Rule{Name: "SYNs lost", To: to, Kind: netsim.SYN, Verdict: drop})
 }
 
+// HelloThenSilence makes a host say the first thing of a handshake with another
+// and nothing after it: a segment with data, or a datagram, passes, and the next
+// vanish. Arm it before the host connects. Report: pion/dtls#618 (a second peer
+// comes 1 s later and must not wait for the first).
+func HelloThenSilence(n *netsim.Network, peer, to *netsim.Host) *netsim.Fault {
+	return n.Apply(netsim.Rule{
+		Name: "hello, then silence", From: peer, To: to, Kind: netsim.Data | netsim.Datagram | netsim.FIN | netsim.RST,
+		First: 2, Last: math.MaxInt, Verdict: drop,
+	})
+}
+
+// IPv6Lost makes everything that is sent to a host over IPv6 vanish. Report:
+// golang/go#22225 (the dial goes on over IPv4 after the fallback delay).
+func IPv6Lost(n *netsim.Network, to *netsim.Host) *netsim.Fault {
+	return n.Apply(netsim.Rule{
+		Name: "IPv6 lost", To: to, Verdict: drop,
+		Match: func(p netsim.Packet) bool { return p.Dst.Addr().Is6() },
+	})
+}
+
 // RestartStorm resets every connection between a server and the clients now, and
 // refuses new ones for d. Report: gravitational/teleport#6889 (1000 clients,
 // 10 s).
@@ -23,7 +44,7 @@ func RestartStorm(n *netsim.Network, server *netsim.Host, d time.Duration, clien
 		Verdict: netsim.Verdict{Action: netsim.Reject},
 	})
 	for _, c := range clients {
-		n.Link(c, server).Reset()
+		n.Link(c, server).Reset().MayMiss()
 	}
 	n.After(d, "back", refused.Undo)
 	return refused

@@ -2,7 +2,13 @@ package conditions_test
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
 	"io"
+	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"testing"
@@ -53,6 +59,20 @@ func echo(t *testing.T, l net.Listener) {
 	}()
 }
 
+// hold accepts connections and does nothing with them, until l is closed.
+func hold(t *testing.T, l net.Listener) {
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { c.Close() })
+		}
+	}()
+}
+
 func dial(t *testing.T, h *netsim.Host, address string) *netsim.Conn {
 	t.Helper()
 	c, err := h.DialContext(t.Context(), "tcp", address)
@@ -99,3 +119,44 @@ func dials(n *netsim.Network, port uint16) int {
 func udpAddr(h *netsim.Host, port int) *net.UDPAddr {
 	return &net.UDPAddr{IP: h.Addr().AsSlice(), Port: port}
 }
+
+// certificate mints one for names, large enough that the flight which carries it
+// fills more than a segment, and the pool that trusts it.
+func certificate(t *testing.T, names ...string) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	for i := range 100 {
+		names = append(names, fmt.Sprintf("alias%d.example", i))
+	}
+	tmpl := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: names, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+	}
+	der, err := x509.CreateCertificate(nil, tmpl, tmpl, key.Public(), key)
+	require.NoError(t, err)
+	leaf, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+// silentLog is for what servers say about clients that misbehave on purpose.
+var silentLog = log.New(io.Discard, "", 0)
+
+// serveTLS is serve over TLS, HTTP/1.1 or 2 as the client likes.
+func serveTLS(t *testing.T, l net.Listener, cert tls.Certificate, h http.HandlerFunc) {
+	s := &http.Server{Handler: h, TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}, ErrorLog: silentLog}
+	go s.ServeTLS(l, "", "")
+	t.Cleanup(func() { s.Close() })
+}
+
+// protocols are HTTP/2 without TLS, or HTTP/1.1.
+func protocols(h2c bool) *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(!h2c)
+	p.SetUnencryptedHTTP2(h2c)
+	return p
+}
+
+func ok(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "ok") }

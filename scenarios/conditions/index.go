@@ -1,7 +1,9 @@
 package conditions
 
 import (
+	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,68 +14,96 @@ type Entry struct {
 	Symptom  string   // what a program in production sees
 	Function string   // of this package
 	Line     string   // what to write in a test
+	Meets    string   // what a real Go client makes of it, in figures
+	Test     string   // which shows that, in this package unless a folder is named
 	Labels   []string // what the condition is about: "flow", "dns", "mobile", …
 }
 
-// All lists the catalogue in the order of the table in docs/production.md.
-func All() []Entry {
-	return []Entry{
-		{"golang/go#30702", "every HTTP/2 request times out, and no new connection is dialled", "SilentTowards", `conditions.SilentTowards(n, app, "app>api:443#1")`, []string{"flow", "http2"}},
-		{"golang/go#63422", "some of the connections to one host are dead, new ones work", "FlowsHashedAway", `conditions.FlowsHashedAway(n, n.Link(app, api), 2)`, []string{"flow"}},
-		{"grpc/grpc-go#7542", "calls fail with their deadlines for a quarter of an hour", "SilentFlow", `conditions.SilentFlow(n, "app>api:443#1")`, []string{"flow"}},
-		{"jackc/pgx#2394", "a pool hands out a dead connection", "SilentFlow", `conditions.SilentFlow(n, "app>db:5432#2")`, []string{"flow", "pool"}},
-		{"moby/moby#34359", "a long wait for an answer never ends", "NATForgets", `conditions.NATForgets(n.Link(app, api), 300*time.Second)`, []string{"middlebox", "idle"}},
-		{"go-sql-driver/mysql#257", "queries hang after a quiet quarter of an hour", "NATForgets", `conditions.NATForgets(n.Link(app, db), 15*time.Minute)`, []string{"middlebox", "idle", "pool"}},
-		{"golang/go#13998", "the first request after a pause fails with \"connection reset by peer\"", "FirewallResets", `conditions.FirewallResets(n.Link(app, api), 300*time.Second)`, []string{"middlebox", "idle"}},
-		{"kubernetes/kubernetes#74839", "a download breaks off with \"connection reset by peer\", and the server did not do it", "ResetReaderAfter", `conditions.ResetReaderAfter(n, app, 443, 1<<20)`, []string{"flow", "reset"}},
-		{"open-octo/octo-agent#146", "a streamed answer stops in its middle and nothing fails", "StallAfter", `conditions.StallAfter(n, api, 443, 4096)`, []string{"flow", "stall"}},
-		{"getlantern/lantern#4967", "the fastest proxy connects and then says nothing", "StallAfter", `conditions.StallAfter(n, proxy, 443, 512)`, []string{"proxy", "stall"}},
-		{"golang/go#37549", "a SOCKS proxy accepts and Dial never returns", "StallAfter", `conditions.StallAfter(n, proxy, 1080, 0)`, []string{"proxy", "stall"}},
-		{"router-for-me/CLIProxyAPI#3952", "an HTTP proxy never answers CONNECT", "StallAfter", `conditions.StallAfter(n, proxy, 3128, 0)`, []string{"proxy", "stall"}},
-		{"hashicorp/yamux#142", "after a short outage a stream neither goes on nor fails", "SqueezedFor", `conditions.SqueezedFor(n, n.Path(app, api), 15*time.Second)`, []string{"flow", "outage"}},
-		{"cockroachdb/cockroach#84289", "one host hears another and is not heard", "OneWayLoss", `conditions.OneWayLoss(n.Path(a, b))`, []string{"partition"}},
-		{"cockroachdb/cockroach#84289", "old connections work, new ones time out", "SYNsLost", `conditions.SYNsLost(n, api)`, []string{"handshake"}},
-		{"cockroachdb/cockroach#84289", "a name does not resolve, at one host only", "NameUnknown", `conditions.NameUnknown(names, "db.example.")`, []string{"dns"}},
-		{"eclipse-paho/paho.golang#288", "a client publishes for ever to a broker that it does not hear", "OneWayLoss", `conditions.OneWayLoss(n.Path(broker, app))`, []string{"partition", "keepalive"}},
-		{"tailscale/tailscale#92", "the direct path is dead and the relay is not used", "DirectPathLost", `conditions.DirectPathLost(n.Link(a, b))`, []string{"mobile", "partition"}},
-		{"golang/go#44267", "\"TLS handshake timeout\"", "SlowHello", `l = conditions.SlowHello(l, 12*time.Second)`, []string{"handshake", "tls"}},
-		{"golang/go#16012", "\"cannot assign requested address\"", "FewPorts", `netsim.Run(t, f, conditions.FewPorts(100))`, []string{"handshake", "ports"}},
-		{"dragonflydb/dragonfly#1643", "dials take 1 s or 3 s, and none fails", "StalledAcceptor", `l = conditions.StalledAcceptor(l, 2*time.Second)`, []string{"handshake", "backlog"}},
-		{"gravitational/teleport#6889", "all clients come back at once after a restart", "RestartStorm", `conditions.RestartStorm(n, api, 10*time.Second, clients...)`, []string{"handshake", "reset"}},
-		{"golang/go#43398", "look-ups take 10 s and succeed", "NoAnswerForAAAA", `conditions.NoAnswerForAAAA(names)`, []string{"dns"}},
-		{"golang/go#57694", "dials fail with i/o timeout before anything is dialled", "SilentNameServer", `conditions.SilentNameServer(n, dns1)`, []string{"dns"}},
-		{"urnetwork/connect#207", "IPv6 connects at once, and TLS times out", "SegmentsLost", `conditions.SegmentsLost(n, api, true, 1480)`, []string{"middlebox", "mtu"}},
-		{"Icinga/icinga2#2727", "heartbeats are late behind a bulk transfer", "SlowLink", `n.Path(app, api).SetConditions(conditions.SlowLink())`, []string{"middlebox", "queue"}},
-		{"quic-go/quic-go#5815", "large datagrams vanish", "LargeDatagramsLost", `conditions.LargeDatagramsLost(n, n.Link(app, api), 1232)`, []string{"datagram", "mtu"}},
-		{"quic-go/quic-go#5815", "\"message too long\"", "LargeDatagramsRefused", `conditions.LargeDatagramsRefused(wifi, 1232)`, []string{"datagram", "mtu"}},
-		{"pion/dtls#479", "a handshake fails when one certain packet is lost", "KthDatagramLost", `conditions.KthDatagramLost(n, n.Link(app, api), k)`, []string{"datagram", "handshake"}},
-		{"pion/dtls#479", "a handshake fails when one certain packet comes twice", "KthDatagramDoubled", `conditions.KthDatagramDoubled(n, n.Link(app, api), k)`, []string{"datagram", "handshake"}},
-		{"getlantern/lantern#2588", "\"network is unreachable\", and all servers are thought bad", "NoNetworkFor", `conditions.NoNetworkFor(n, wifi, 30*time.Second)`, []string{"mobile"}},
-		{"tailscale/tailscale#276", "connections of the Wi-Fi hang after it is gone", "WiFiLost", `conditions.WiFiLost(wifi)`, []string{"mobile"}},
-		{"tailscale/tailscale#1634", "every name resolves, and nothing but a login page answers", "CaptivePortal", `p := conditions.CaptivePortal(n, phone, portal, dns, names)`, []string{"mobile", "dns"}},
-		{"golang/go#35012", "after sleep the session is dead and the program does not know", "SleepFor", `conditions.SleepFor(n, phone, clk, 15*time.Minute)`, []string{"mobile", "clock"}},
-		{"opnsense/core#9181", "handshakes are refused until the clock is right", "WrongDateFor", `clk := conditions.WrongDateFor(n, 30*24*time.Hour, 10*time.Minute)`, []string{"clock"}},
-	}
+// A Group of entries has its section in docs/production.md.
+type Group struct {
+	Title   string
+	Entries []Entry
 }
+
+// All lists the catalogue in the order of docs/production.md.
+func All() []Entry {
+	var all []Entry
+	for _, g := range Groups() {
+		all = append(all, g.Entries...)
+	}
+	return all
+}
+
+// What the page shows are tests of this package, so that it compiles and passes.
+var (
+	//go:embed page_test.go
+	pageTest string
+	//go:embed names_test.go
+	namesTest string
+)
 
 // Markdown is docs/production.md.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString(`# What you see in production → what to write here
 
-Package scenarios/conditions is a catalogue of conditions from public reports.
-Each is a line in a test; the comment of its function says what exactly happens,
-and the tests beside it show a real client meeting it. In the lines below, n is
-the network, app, api, db and so on are its hosts, l is a listener, names is a
-dnsserver.Server. This page is made from the catalogue by go generate.
-
-| what you see | report | write | about |
-|---|---|---|---|
+1. Find what you see in the tables below, or by a word:
 `)
-	for _, e := range All() {
-		owner, number, _ := strings.Cut(e.Report, "#")
-		fmt.Fprintf(&b, "| %s | [%s](https://github.com/%s/issues/%s) | `%s` | %s |\n",
-			e.Symptom, e.Report, owner, number, e.Line, strings.Join(e.Labels, ", "))
+	words, rows := labels()
+	for _, w := range words {
+		fmt.Fprintf(&b, "   **%s** %s", w, rows[w])
+		if w != words[len(words)-1] {
+			b.WriteString(" ·")
+		}
+		b.WriteByte('\n')
 	}
+	b.WriteString(`2. Copy [the test at the end of this page](#a-whole-test) into a file of your own. It passes as it stands: HTTP/2 over a
+   connection that has gone silent. Put your server and your client in it.
+3. Replace the line of the condition by the one from the table. [What the names in the lines are](#the-names-in-the-lines).
+4. Say what must come of it. The column "what Go makes of it" is what the tests named beside it show of the standard library or
+   the module's own client, with Go 1.26.
+
+A condition that never bites fails the test, so a wrong flow name or port is found at once. Times are virtual: a quarter of an
+hour takes milliseconds. What a function does exactly, and what its numbers mean: ` + "`go doc github.com/seed-5a7f77c4/deadair/scenarios/conditions`" + `.
+
+This page is made from the catalogue by go generate in scenarios/conditions.
+`)
+	row := 0
+	for _, g := range Groups() {
+		fmt.Fprintf(&b, "\n## %s\n\n| | what you see | write | what Go makes of it | report, test |\n|---|---|---|---|---|\n", g.Title)
+		for _, e := range g.Entries {
+			row++
+			owner, number, _ := strings.Cut(e.Report, "#")
+			fmt.Fprintf(&b, "| %d | %s | `%s` | %s | [%s](https://github.com/%s/issues/%s) %s |\n",
+				row, e.Symptom, e.Line, e.Meets, e.Report, owner, number, e.Test)
+		}
+	}
+	b.WriteString("\n## The names in the lines\n\n```go\n" + setting() + "```\n")
+	b.WriteString("\n## A whole test\n\n```go\n" + strings.Replace(pageTest, "package conditions_test", "package yours_test", 1) + "```\n")
 	return b.String()
+}
+
+// labels gives the words of the index in order, and the rows of each.
+func labels() (words []string, rows map[string]string) {
+	rows = map[string]string{}
+	for i, e := range All() {
+		for _, w := range e.Labels {
+			if rows[w] == "" {
+				words = append(words, w)
+				rows[w] = fmt.Sprint(i + 1)
+			} else {
+				rows[w] += fmt.Sprintf(", %d", i+1)
+			}
+		}
+	}
+	slices.Sort(words)
+	return words, rows
+}
+
+// setting gives what the names in the lines are: the body of the test that sets
+// them up, without what it asserts in the end.
+func setting() string {
+	_, body, _ := strings.Cut(namesTest, "n *netsim.Network) {\n")
+	body, _, _ = strings.Cut(body, "\n\t\trequire.Equal(")
+	return strings.ReplaceAll("\n"+body, "\n\t\t", "\n")[1:]
 }

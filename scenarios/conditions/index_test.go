@@ -22,10 +22,9 @@ func TestThePageIsUpToDate(t *testing.T) {
 	assert.Equal(t, conditions.Markdown(), string(page))
 }
 
-// Every entry names a function that exists, its line calls it, and the
-// function's comment names the report.
-func TestEntriesAndFunctionsNameEachOther(t *testing.T) {
-	files, err := filepath.Glob("*.go")
+// functions gives the functions of a folder, as folder: name, with their comments.
+func functions(t *testing.T, dir, prefix string) map[string]string {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	require.NoError(t, err)
 	comments := map[string]string{}
 	for _, name := range files {
@@ -33,19 +32,34 @@ func TestEntriesAndFunctionsNameEachOther(t *testing.T) {
 		require.NoError(t, err)
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
-				comments[f.Name.Name] = f.Doc.Text()
+				comments[prefix+f.Name.Name] = f.Doc.Text()
 			}
 		}
 	}
+	return comments
+}
+
+// Every entry names a function that exists, its line calls it, and the comments
+// of the function and of the test that shows it name the report. Every line is
+// one that the compiler has read.
+func TestEntriesAndFunctionsNameEachOther(t *testing.T) {
+	here := functions(t, ".", "")
+	there := functions(t, filepath.Join("..", "..", "netsim", "programs"), "netsim/programs: ")
+	_ = lines
+	compiled, err := os.ReadFile("lines_test.go")
+	require.NoError(t, err)
 	listed := map[string]bool{}
 	for _, e := range conditions.All() {
 		listed[e.Function] = true
-		assert.Contains(t, comments[e.Function], e.Report, e.Function)
+		assert.Contains(t, here[e.Function], e.Report, e.Function)
 		assert.Contains(t, e.Line, "conditions."+e.Function+"(")
+		assert.Contains(t, string(compiled), "\n\t"+e.Line+"\n")
+		assert.Contains(t, here[e.Test]+there[e.Test], e.Report, e.Test)
+		assert.NotContains(t, e.Symptom+e.Line+e.Meets, "|", "it is a cell of a table")
 		assert.NotEmpty(t, e.Labels, e.Report)
 	}
-	for name, comment := range comments {
-		if strings.Contains(comment, "Report") && ast.IsExported(name) {
+	for name, comment := range here {
+		if strings.Contains(comment, "Report") && ast.IsExported(name) && !strings.HasPrefix(name, "Test") {
 			assert.True(t, listed[name], "%s is in no entry", name)
 		}
 	}

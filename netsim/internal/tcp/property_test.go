@@ -21,6 +21,7 @@ func anyAdversary(t *rapid.T) adversary {
 		recvBuffer: rapid.IntRange(1, 8000).Draw(t, "receive buffer"),
 		noDelay:    rapid.Bool().Draw(t, "no delay"),
 		together:   rapid.Bool().Draw(t, "both open at once"),
+		resize:     rapid.Bool().Draw(t, "buffers change"),
 		eager:      rapid.Bool().Draw(t, "reads at once"),
 	}
 }

@@ -158,6 +158,25 @@ func TestCloseWithUnreadData(t *testing.T) {
 	}
 }
 
+// TestWriteBeforeAReset: a write sends at once, so what was written in the instant
+// of the Close leaves in front of the RST, and the peer can read it.
+func TestWriteBeforeAReset(t *testing.T) {
+	for name, abort := range map[string]bool{"unread data": false, "linger 0": true} {
+		r := enter(t, "ESTAB")
+		if !abort {
+			r.feed("ACK 1:6 ack 1")
+		}
+		r.out = nil
+		_, err, done := r.Write([]byte(stream(r.end, 5)))
+		require.NoError(t, err)
+		require.True(t, done)
+		r.closeNow(abort)
+		require.Len(t, r.out, 2, name)
+		require.Contains(t, r.out[0].text, "ACK 1:6", name)
+		require.Contains(t, r.out[1].text, "ACK-RST 6", name)
+	}
+}
+
 // TestDataAfterClose resets as well; after CloseWrite it is what was asked for.
 func TestDataAfterClose(t *testing.T) {
 	for _, from := range []string{"ESTAB", "FIN-WAIT-1", "FIN-WAIT-2"} {

@@ -20,6 +20,7 @@ type adversary struct {
 	burst                    int           // segments in one piece
 	sendBuffer, recvBuffer   int
 	noDelay, together, eager bool // together: both open at once; eager: reads at once
+	resize                   bool // programs change the sizes of their buffers
 }
 
 type span struct{ from, to time.Duration }
@@ -196,6 +197,9 @@ func (p *party) tick() {
 	if w.now >= sc.quitsAt {
 		p.quit(sc.aborts)
 		return
+	}
+	if w.resize && w.rng.IntN(10) == 0 {
+		p.SetBuffers(1+w.rng.IntN(5000), 1+w.rng.IntN(5000))
 	}
 	if left := sc.total - p.wrote; left > 0 && p.writeErr == nil {
 		k, err, _ := p.Write([]byte(stream(int64(1+p.wrote), min(left, 1+w.rng.IntN(sc.chunk)))))
