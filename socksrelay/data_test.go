@@ -1,12 +1,16 @@
 package socksrelay_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
+	"math/bits"
 	"net"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -96,29 +100,57 @@ func TestDataMeetsEveryEffect(t *testing.T) {
 	}
 }
 
-func TestTheClosePhaseMeetsItsFault(t *testing.T) {
-	for effect, want := range map[blackhole.Effect]error{
-		blackhole.Swallow(): os.ErrDeadlineExceeded,
-		blackhole.Stall():   os.ErrDeadlineExceeded,
-		blackhole.Reset():   net.ErrClosed,
-	} {
-		t.Run(effect.String(), func(t *testing.T) {
-			fault := &socksrelay.Fault{Phase: socksrelay.Close, Do: effect}
-			simulated(t, fault, func(t *testing.T, c *netsim.Conn) {
-				pingPong(t, c)
-				c.CloseWrite()
-				c.SetReadDeadline(time.Now().Add(50 * time.Second))
-				_, err := c.Read(make([]byte, 1))
-				require.Error(t, err)
-				if want == os.ErrDeadlineExceeded {
-					require.ErrorIs(t, err, want)
-				} else {
-					require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
-				}
-				assert.Positive(t, fault.Hits())
-			})
+// TestCorruptDataHasOneWrongBitInEveryRun counts them, and holds that the seed alone says which.
+func TestCorruptDataHasOneWrongBitInEveryRun(t *testing.T) {
+	const size, run = 1000, 10
+	through := func(seed uint64) (got []byte) {
+		fault := &socksrelay.Fault{Phase: socksrelay.Data, Do: blackhole.Corrupt(seed, run), On: blackhole.Up}
+		simulated(t, fault, func(t *testing.T, c *netsim.Conn) {
+			c.Write(make([]byte, size))
+			c.CloseWrite()
+			c.SetReadDeadline(time.Now().Add(time.Minute))
+			var err error
+			got, err = io.ReadAll(c)
+			require.NoError(t, err)
 		})
+		return got
 	}
+	got := through(7)
+	require.Len(t, got, size)
+	for i := range size / run {
+		wrong := 0
+		for _, b := range got[i*run : (i+1)*run] {
+			wrong += bits.OnesCount8(b)
+		}
+		assert.Equal(t, 1, wrong, "run %d", i)
+	}
+	assert.Equal(t, got, through(7))
+	assert.NotEqual(t, got, through(8))
+}
+
+// TestTheLogNamesTheFaultsOfAConnection holds that one can tell afterwards why a connection failed.
+func TestTheLogNamesTheFaultsOfAConnection(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var log bytes.Buffer
+		idle := &socksrelay.Fault{Name: "idle", Phase: socksrelay.Data, Do: blackhole.Stall(), Switch: new(blackhole.Switch)}
+		r, err := socksrelay.New(socksrelay.Config{Dial: echo, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Faults: []*socksrelay.Fault{idle, socksrelay.BlackHole(blackhole.AfterExchanges(1))}})
+		require.NoError(t, err)
+		client, server := net.Pipe()
+		go func() {
+			d, _ := proxy.SOCKS5("tcp", "", nil, given{client})
+			c, err := d.Dial("tcp", "r:1")
+			if assert.NoError(t, err) {
+				pingPong(t, c)
+				c.Write([]byte("ping"))
+			}
+			synctest.Wait() // the relay has dealt with it
+			r.Close()
+		}()
+		r.ServeConn(server)
+		assert.Contains(t, log.String(), `faults="[black hole]"`)
+		assert.Contains(t, log.String(), "destination=r:1")
+	})
 }
 
 // reply runs the handshake by hand and returns what the relay replied to the request before it ended or fell silent.
@@ -229,6 +261,7 @@ func TestSpecsBecomeFaults(t *testing.T) {
 		`{"name":"a","phase":"reply","effect":"delay","pause":"1s","on":"down","aftertime":"2s"}`,
 		`{"name":"a","phase":"data","effect":"corrupt","size":9,"afterexchanges":1}`,
 		`{"name":"a","phase":"dial","effect":"answer","early":true}`,
+		`{"name":"a","phase":"reply","effect":"answer","bound":"[2001:db8::1]:9"}`,
 	} {
 		var s socksrelay.Spec
 		require.NoError(t, json.Unmarshal([]byte(text), &s), text)

@@ -18,5 +18,6 @@
 //
 // CONNECT only: go-socks5 answers BIND and UDP ASSOCIATE with reply 7, "command not supported", and so does the relay.
 // A fault of phase Dial holds back or breaks off what the client sees of the dial; it does not hold back the dial, which
-// has no bytes for an effect to act on. Give [Config] a Dial that waits or fails for that.
+// has no bytes for an effect to act on. Give [Config] a Dial that waits or fails for that. A real TCP connection over
+// loopback gets a send buffer of 208 KiB; others keep what the kernel gives them.
 package socksrelay

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"sync/atomic"
 
@@ -90,8 +89,11 @@ func (s Selector) matches(user, destination string) bool {
 	if s.Destination == "" || s.Destination == destination {
 		return true
 	}
-	host, _, err := net.SplitHostPort(destination)
-	return err == nil && host == s.Destination
+	if destination == "" {
+		return false // not known yet
+	}
+	host, _ := splitDestination(destination)
+	return host == s.Destination
 }
 
 // BlackHole is the fault that swallows every byte of both directions once when fires; when begins to look after the

@@ -21,12 +21,19 @@ import (
 
 // TestAClientThatLeavesInsideTheHoleIsLetGo holds how long the relay keeps the connections of a client that has gone.
 func TestAClientThatLeavesInsideTheHoleIsLetGo(t *testing.T) {
+	const never = -1
+	byFIN := func(c *netsim.Conn) { c.Close() }
+	byRST := func(c *netsim.Conn) { c.SetLinger(0); c.Close() }
 	for name, tc := range map[string]struct {
-		leave func(c *netsim.Conn)
-		after time.Duration
+		leave   func(c *netsim.Conn)
+		timeout time.Duration // Config.GoneTimeout
+		after   time.Duration
 	}{
-		"by RST": {func(c *netsim.Conn) { c.SetLinger(0); c.Close() }, 0},
-		"by FIN": {func(c *netsim.Conn) { c.Close() }, socksrelay.DefaultGoneTimeout},
+		"by RST":                       {byRST, 0, 0},
+		"by RST, with time for ever":   {byRST, -1, 0},
+		"by FIN":                       {byFIN, 0, socksrelay.DefaultGoneTimeout},
+		"by FIN, with another timeout": {byFIN, 5 * time.Second, 5 * time.Second},
+		"by FIN, with time for ever":   {byFIN, -1, never},
 	} {
 		t.Run(name, func(t *testing.T) {
 			netsim.Run(t, func(t *testing.T, n *netsim.Network) {
@@ -41,7 +48,8 @@ func TestAClientThatLeavesInsideTheHoleIsLetGo(t *testing.T) {
 						c.Close()
 					}
 				}()
-				relay, err := socksrelay.New(socksrelay.Config{Dial: middle.DialContext, Faults: []*socksrelay.Fault{socksrelay.BlackHole(nil)}})
+				relay, err := socksrelay.New(socksrelay.Config{Dial: middle.DialContext,
+					GoneTimeout: tc.timeout, Faults: []*socksrelay.Fault{socksrelay.BlackHole(nil)}})
 				require.NoError(t, err)
 				rl, err := middle.Listen("tcp", ":1080")
 				require.NoError(t, err)
@@ -59,7 +67,7 @@ func TestAClientThatLeavesInsideTheHoleIsLetGo(t *testing.T) {
 				case at := <-ended:
 					assert.InDelta(t, tc.after, at.Sub(left), float64(time.Second))
 				case <-time.After(time.Hour):
-					t.Error("the relay has kept the connection for an hour")
+					assert.EqualValues(t, never, tc.after, "the relay has kept the connection for an hour")
 				}
 				require.NoError(t, relay.Close())
 				<-relaying

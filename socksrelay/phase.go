@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-5a7f77c4/deadair/blackhole"
@@ -69,6 +70,16 @@ func (c *conversation) destination() string {
 		return ""
 	}
 	return net.JoinHostPort(c.host, strconv.Itoa(c.port))
+}
+
+// splitDestination undoes net.JoinHostPort for any host: a client may ask for a name that net.SplitHostPort refuses.
+func splitDestination(destination string) (host, port string) {
+	at := strings.LastIndexByte(destination, ':')
+	host, port = destination[:at], destination[at+1:]
+	if bare := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"); len(bare) == len(host)-2 && strings.ContainsAny(bare, ":%") {
+		host = bare
+	}
+	return host, port
 }
 
 // speaker is the direction whose bytes the conversation waits for; other bytes are early data and belong to no message.

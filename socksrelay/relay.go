@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/seed-5a7f77c4/deadair/blackhole"
@@ -128,7 +129,8 @@ func (r *Relay) Faults() []*Fault {
 }
 
 // Serve accepts connections until the relay is closed, which it answers with net.ErrClosed, or the listener fails. It
-// closes the listener.
+// closes the listener. When the system is short of file descriptors or memory it waits, at most a second at a time, and
+// goes on.
 func (r *Relay) Serve(l net.Listener) error {
 	if l == nil {
 		return errors.New("socksrelay: Serve: the listener is nil")
@@ -141,8 +143,16 @@ func (r *Relay) Serve(l net.Listener) error {
 	}
 	r.listeners[l] = struct{}{}
 	r.mu.Unlock()
+	var pause time.Duration
 	for {
 		conn, err := l.Accept()
+		if err != nil && shortage(err) && r.ctx.Err() == nil {
+			pause = min(max(2*pause, firstPause), lastPause)
+			r.config.Logger.Warn("cannot accept a connection", "error", err, "again in", pause)
+			r.rest(pause)
+			continue
+		}
+		pause = 0
 		if err != nil {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -155,6 +165,32 @@ func (r *Relay) Serve(l net.Listener) error {
 		if s := r.admit(conn); s != nil {
 			go s.serve()
 		}
+	}
+}
+
+// The pauses between attempts to accept while the system is short of something: those of net/http.
+const (
+	firstPause = 5 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// shortage reports whether accepting failed for want of something that may come back, or because of one client only.
+func shortage(err error) bool {
+	for _, passing := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+// rest waits, but not beyond the relay's end.
+func (r *Relay) rest(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-r.ctx.Done():
 	}
 }
 
@@ -185,6 +221,7 @@ func (r *Relay) admit(conn net.Conn) *session {
 		}
 	}
 	r.mu.Unlock()
+	bound(conn)
 	client, err := blackhole.Server(conn, wire...)
 	if err != nil {
 		r.config.Logger.Error("cannot put the faults on a connection", "n", s.n, "error", err)

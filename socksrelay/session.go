@@ -27,10 +27,21 @@ type Connection struct {
 	Phase Phase
 	// User and Destination are known when the request is.
 	User, Destination string
-	// Up and Down are the bytes that the relay has taken from the client and given to it, the handshake included.
+	// Up and Down are the bytes that came through from the client and that were given to it, the handshake included;
+	// what a fault swallowed on its way up is not among them.
 	Up, Down int64
 	// Faults tells how the faults on the connection stand.
 	Faults []blackhole.Status
+}
+
+// hit lists the faults that have touched the connection.
+func (c Connection) hit() (names []string) {
+	for _, f := range c.Faults {
+		if f.Hits > 0 {
+			names = append(names, f.Fault.String())
+		}
+	}
+	return names
 }
 
 // session is one connection of a client. It is the whole configuration of a go-socks5 server that serves this one
@@ -74,8 +85,12 @@ func (s *session) serve() {
 	}
 	err = server.ServeConn(&clientConn{Conn: s.client, s: s})
 	end := s.describe()
+	reason := "both streams have ended"
+	if err != nil {
+		reason = err.Error()
+	}
 	s.relay.config.Logger.Info("connection ended", "n", end.N, "client", end.Client, "destination", end.Destination,
-		"reason", err)
+		"up", end.Up, "down", end.Down, "faults", end.hit(), "reason", reason)
 }
 
 func (s *session) startHandshake() {
@@ -161,6 +176,7 @@ func (s *session) Close() error {
 
 // reach makes conn the destination of the session, or closes it if the session has ended meanwhile.
 func (s *session) reach(conn net.Conn) (net.Conn, error) {
+	bound(conn)
 	s.mu.Lock()
 	s.target = conn
 	ended := s.ended
@@ -248,10 +264,7 @@ func (s *session) connect(network, destination string) (net.Conn, error) {
 		ctx, stop = context.WithTimeout(ctx, d)
 		defer stop()
 	}
-	host, port, err := net.SplitHostPort(destination)
-	if err != nil {
-		return nil, err
-	}
+	host, port := splitDestination(destination)
 	if resolve := s.relay.config.Resolve; resolve != nil && net.ParseIP(host) == nil {
 		ip, err := resolve(ctx, host)
 		if err != nil {

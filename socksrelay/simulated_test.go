@@ -134,3 +134,57 @@ func TestASwallowingRelayOnASimulatedNetworkIsSilent(t *testing.T) {
 		l.Close()
 	})
 }
+
+// TestARelayOnASimulatedNetworkPassesTheHandshakesAndThenSwallows is the hole that names this project: TCP, SOCKS and TLS
+// succeed, writes succeed, and from then on neither end hears of the other, without FIN and without RST.
+func TestARelayOnASimulatedNetworkPassesTheHandshakesAndThenSwallows(t *testing.T) {
+	certificate := selfSigned(t)
+	netsim.Run(t, func(t *testing.T, n *netsim.Network) {
+		client, middle, server := n.Host("client"), n.Host("relay"), n.Host("server")
+		l, err := server.Listen("tcp", ":443")
+		require.NoError(t, err)
+		heard := make(chan error, 2)
+		go func() {
+			raw, err := l.Accept()
+			if err != nil {
+				heard <- err
+				return
+			}
+			defer raw.Close()
+			c := tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{certificate}})
+			heard <- c.Handshake()
+			c.SetReadDeadline(time.Now().Add(time.Hour))
+			_, err = c.Read(make([]byte, 1))
+			heard <- err
+		}()
+		hole := socksrelay.BlackHole(blackhole.AfterTLSHandshake())
+		relay, err := socksrelay.New(socksrelay.Config{Dial: middle.DialContext, Faults: []*socksrelay.Fault{hole}})
+		require.NoError(t, err)
+		rl, err := middle.Listen("tcp", ":1080")
+		require.NoError(t, err)
+		relaying := make(chan error, 1)
+		go func() { relaying <- relay.Serve(rl) }()
+		d, err := proxy.SOCKS5("tcp", "relay:1080", nil, hostDialer{client})
+		require.NoError(t, err)
+		raw, err := d.Dial("tcp", "server:443")
+		require.NoError(t, err, "the SOCKS handshake passes")
+		c := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
+		require.NoError(t, c.Handshake(), "the TLS handshake passes at the client")
+		require.NoError(t, <-heard, "and at the server")
+		require.Zero(t, hole.Hits(), "nothing has been swallowed so far")
+
+		for range 100 {
+			_, err = c.Write(make([]byte, 64<<10))
+			require.NoError(t, err, "the relay goes on taking bytes, far more than any buffer holds")
+		}
+		c.SetReadDeadline(time.Now().Add(time.Hour))
+		_, err = c.Read(make([]byte, 1))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded, "the client hears neither byte nor FIN nor RST")
+		require.ErrorIs(t, <-heard, os.ErrDeadlineExceeded, "nor does the server")
+		assert.Positive(t, hole.Hits())
+		raw.Close()
+		require.NoError(t, relay.Close())
+		require.ErrorIs(t, <-relaying, net.ErrClosed)
+		l.Close()
+	})
+}

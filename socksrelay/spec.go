@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-5a7f77c4/deadair/blackhole"
@@ -28,6 +31,8 @@ type Spec struct {
 	Code byte `json:"code,omitempty"`
 	// Early is for answer: success before the dial is done.
 	Early bool `json:"early,omitempty"`
+	// Bound is for answer: the bound address that the reply gives instead of the right one, such as "192.0.2.1:1".
+	Bound netip.AddrPort `json:"bound,omitzero"`
 	// AfterBytes, AfterExchanges, AfterTime and AfterTLS begin to look when the phase begins; at most one is set.
 	AfterBytes     int64    `json:"afterbytes,omitempty"`
 	AfterExchanges int      `json:"afterexchanges,omitempty"`
@@ -56,18 +61,21 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("duration %s: want a string such as \"1.5s\"", b)
 	}
 	v, err := time.ParseDuration(s)
+	if err != nil {
+		return fmt.Errorf("duration %q: want a string such as \"1.5s\"", s)
+	}
 	*d = Duration(v)
-	return err
+	return nil
 }
 
 // Fault makes the fault, with a switch of its own, thrown if Active is set.
 func (s Spec) Fault() (*Fault, error) {
 	f, err := s.fault()
-	if err == nil {
-		err = f.prepare()
-	}
 	if err != nil {
-		return nil, fmt.Errorf("fault %q: %w", s.Name, err)
+		return nil, fmt.Errorf("socksrelay: fault %q: %w", s.Name, err)
+	}
+	if err := f.prepare(); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.describe(), err)
 	}
 	f.Switch.Set(s.Active)
 	return f, nil
@@ -92,21 +100,74 @@ func (s Spec) fault() (*Fault, error) {
 	if f.When, err = s.when(); err != nil {
 		return nil, err
 	}
-	if s.Effect == "answer" {
-		f.Answer = &Answer{Code: s.Code, Early: s.Early}
-		return f, nil
-	}
-	effects := map[string]blackhole.Effect{
-		"swallow": blackhole.Swallow(), "stall": blackhole.Stall(), "reset": blackhole.Reset(), "close": blackhole.Close(),
-		"half-close": blackhole.HalfClose(), "delay": blackhole.Delay(time.Duration(s.Pause)), "throttle": blackhole.Throttle(s.Rate),
-		"slice": blackhole.Slice(s.Size, time.Duration(s.Pause)), "truncate": blackhole.Truncate(s.Size), "corrupt": blackhole.Corrupt(s.Seed, s.Size),
-	}
-	do, ok := effects[s.Effect]
+	kind, ok := effects[s.Effect]
 	if !ok {
 		return nil, fmt.Errorf("effect %q is unknown", s.Effect)
 	}
-	f.Do = do
+	if err := s.checkFigures(); err != nil {
+		return nil, err
+	}
+	if kind.make == nil {
+		f.Answer = &Answer{Code: s.Code, Early: s.Early, Bound: s.Bound}
+		return f, nil
+	}
+	f.Do = kind.make(s)
 	return f, nil
+}
+
+// effects are the kinds of effect by name: how each is made, and the figures that belong to it.
+var effects = map[string]struct {
+	make    func(Spec) blackhole.Effect // nil for an Answer
+	figures string
+}{
+	"swallow":    {func(Spec) blackhole.Effect { return blackhole.Swallow() }, "on"},
+	"stall":      {func(Spec) blackhole.Effect { return blackhole.Stall() }, "on"},
+	"reset":      {func(Spec) blackhole.Effect { return blackhole.Reset() }, "on"},
+	"close":      {func(Spec) blackhole.Effect { return blackhole.Close() }, "on"},
+	"half-close": {func(Spec) blackhole.Effect { return blackhole.HalfClose() }, "on"},
+	"delay":      {func(s Spec) blackhole.Effect { return blackhole.Delay(time.Duration(s.Pause)) }, "on pause"},
+	"throttle":   {func(s Spec) blackhole.Effect { return blackhole.Throttle(s.Rate) }, "on rate"},
+	"slice":      {func(s Spec) blackhole.Effect { return blackhole.Slice(s.Size, time.Duration(s.Pause)) }, "on size pause"},
+	"truncate":   {func(s Spec) blackhole.Effect { return blackhole.Truncate(s.Size) }, "on size"},
+	"corrupt":    {func(s Spec) blackhole.Effect { return blackhole.Corrupt(s.Seed, s.Size) }, "on size seed"},
+	"answer":     {nil, "code early bound"},
+}
+
+// figures lists the fields that only some effects have, and their values.
+func (s Spec) figures() []figure {
+	return []figure{
+		{"on", s.On, s.On != ""}, {"size", s.Size, s.Size != 0}, {"rate", s.Rate, s.Rate != 0},
+		{"pause", time.Duration(s.Pause), s.Pause != 0}, {"seed", s.Seed, s.Seed != 0 && s.Chance == 0},
+		{"code", s.Code, s.Code != 0}, {"early", s.Early, s.Early}, {"bound", s.Bound, s.Bound != netip.AddrPort{}},
+	}
+}
+
+type figure struct {
+	name  string
+	value any
+	set   bool
+}
+
+// checkFigures refuses figures that the effect does not have, because nothing would come of them.
+func (s Spec) checkFigures() error {
+	own := strings.Fields(effects[s.Effect].figures)
+	for _, f := range s.figures() {
+		if f.set && !slices.Contains(own, f.name) {
+			return fmt.Errorf("%s %v does not belong to effect %q", f.name, f.value, s.Effect)
+		}
+	}
+	return nil
+}
+
+// describe gives the effect and its figures.
+func (s Spec) describe() string {
+	text := fmt.Sprintf("effect %q", s.Effect)
+	for _, f := range s.figures() {
+		if f.set {
+			text += fmt.Sprintf(", %s %v", f.name, f.value)
+		}
+	}
+	return text
 }
 
 func (s Spec) when() (blackhole.Trigger, error) {

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -69,7 +68,7 @@ func TestTheStatusPageSwitchesAFaultByAClick(t *testing.T) {
 	const hole = `[...document.querySelectorAll('.fault')].find(f=>f.innerText.startsWith('hole'))`
 	pressed := func(want string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return page.eval("("+hole+").getAttribute('aria-pressed')") == want }, patience, 20*time.Millisecond)
+		page.until("(" + hole + ").getAttribute('aria-pressed') == '" + want + "'")
 	}
 	pressed("false")
 	page.click(hole)

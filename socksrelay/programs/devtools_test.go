@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os/exec"
 	"regexp"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -77,51 +77,82 @@ func browse(t testing.TB, args ...string) *tab {
 	return &tab{t: t, ctx: ctx, conn: conn}
 }
 
-// call sends one command and waits for its result.
-func (b *tab) call(method string, params map[string]any, result any) {
+// message is what the browser sends: the result of a command, or an event.
+type message struct {
+	ID     int
+	Method string
+	Error  *struct{ Message string }
+	Result json.RawMessage
+}
+
+// receive waits for the message that is meant and passes over others.
+func (b *tab) receive(meant func(message) bool) (m message) {
 	b.t.Helper()
-	b.id++
-	require.NoError(b.t, wsjson.Write(b.ctx, b.conn, map[string]any{"id": b.id, "method": method, "params": params}))
 	for {
-		var message struct {
-			ID     int
-			Error  *struct{ Message string }
-			Result json.RawMessage
+		m = message{}
+		require.NoError(b.t, wsjson.Read(b.ctx, b.conn, &m))
+		if meant(m) {
+			return m
 		}
-		require.NoError(b.t, wsjson.Read(b.ctx, b.conn, &message), method)
-		if message.ID != b.id {
-			continue // an event
-		}
-		require.Nil(b.t, message.Error, method)
-		if result != nil {
-			require.NoError(b.t, json.Unmarshal(message.Result, result))
-		}
-		return
 	}
 }
 
-// open goes to a page.
-func (b *tab) open(url string) { b.call("Page.navigate", map[string]any{"url": url}, nil) }
+// send sends one command and returns its number.
+func (b *tab) send(method string, params map[string]any) int {
+	b.t.Helper()
+	b.id++
+	require.NoError(b.t, wsjson.Write(b.ctx, b.conn, map[string]any{"id": b.id, "method": method, "params": params}))
+	return b.id
+}
 
-// eval returns the value of an expression in the page, as JSON has it.
+// call sends one command and waits for its result.
+func (b *tab) call(method string, params map[string]any, result any) {
+	b.t.Helper()
+	id := b.send(method, params)
+	m := b.receive(func(m message) bool { return m.ID == id })
+	require.Nil(b.t, m.Error, method)
+	if result != nil {
+		require.NoError(b.t, json.Unmarshal(m.Result, result))
+	}
+}
+
+// open goes to a page and waits until it has loaded.
+func (b *tab) open(url string) {
+	b.t.Helper()
+	b.call("Page.enable", nil, nil)
+	b.send("Page.navigate", map[string]any{"url": url})
+	b.receive(func(m message) bool { return m.Method == "Page.loadEventFired" })
+}
+
+// eval returns the value of an expression in the page, as JSON has it; of a promise, what it comes to.
 func (b *tab) eval(expression string) any {
 	b.t.Helper()
 	var out struct {
 		Result           struct{ Value any }
 		ExceptionDetails any
 	}
-	b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true}, &out)
+	b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &out)
 	require.Nil(b.t, out.ExceptionDetails, expression)
 	return out.Result.Value
+}
+
+// until waits, in the page, until a condition holds: it looks at every change of the document.
+func (b *tab) until(condition string) {
+	b.t.Helper()
+	held := b.eval(fmt.Sprintf(`new Promise(done => {
+		const look = () => { if (%s) { watch.disconnect(); clearTimeout(late); done(true) } }
+		const watch = new MutationObserver(look)
+		const late = setTimeout(() => { watch.disconnect(); done(false) }, %d)
+		watch.observe(document, {subtree: true, childList: true, characterData: true, attributes: true})
+		look()
+	})`, condition, patience.Milliseconds()))
+	require.Equal(b.t, true, held, "%s, after %v; the page shows: %v", condition, patience, b.eval("document.body.innerText"))
 }
 
 // shows waits until the page's text contains a word.
 func (b *tab) shows(word string) {
 	b.t.Helper()
-	require.Eventually(b.t, func() bool {
-		text, _ := b.eval("document.body ? document.body.innerText : ''").(string)
-		return strings.Contains(text, word)
-	}, patience, 50*time.Millisecond, "the page shows %q", word)
+	b.until(fmt.Sprintf("document.body.innerText.includes(%q)", word))
 }
 
 // click presses the mouse on an element.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -121,9 +122,7 @@ func (d *daemon) status() map[string]any {
 	return map[string]any{"faults": faults, "connections": conns}
 }
 
-// handler is the API. It answers only requests that were made to a loopback name (a page elsewhere whose name was made
-// to resolve to this machine is refused) and changes something only for JSON, which a foreign page cannot send
-// unasked.
+// handler is the API, behind guard.
 func (d *daemon) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -134,14 +133,19 @@ func (d *daemon) handler() http.Handler {
 	mux.HandleFunc("GET /api/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, d.status()) })
 	mux.HandleFunc("POST /api/switch", func(w http.ResponseWriter, r *http.Request) {
 		var req struct {
-			Name   string `json:"name"`
-			Active bool   `json:"active"`
+			Name   *string `json:"name"`
+			Active *bool   `json:"active"`
 		}
-		if err := decode(http.MaxBytesReader(w, r.Body, maxBody), &req); err != nil {
-			refuse(w, http.StatusBadRequest, err)
-		} else if !d.turn(req.Name, req.Active) {
-			refuse(w, http.StatusNotFound, fmt.Errorf("no fault %q", req.Name))
-		} else {
+		switch err := decode(http.MaxBytesReader(w, r.Body, maxBody), &req); {
+		case err != nil:
+			refuse(w, badBody(err), err)
+		case req.Name == nil:
+			refuse(w, http.StatusBadRequest, errors.New(`field "name" is missing`))
+		case req.Active == nil:
+			refuse(w, http.StatusBadRequest, errors.New(`field "active" is missing: want true or false`))
+		case !d.turn(*req.Name, *req.Active):
+			refuse(w, http.StatusNotFound, fmt.Errorf("no fault %q", *req.Name))
+		default:
 			answer(w, http.StatusOK, d.status())
 		}
 	})
@@ -152,31 +156,51 @@ func (d *daemon) handler() http.Handler {
 			err = d.add(s)
 		}
 		if err != nil {
-			refuse(w, http.StatusBadRequest, err)
+			refuse(w, badBody(err), err)
 			return
 		}
 		answer(w, http.StatusCreated, d.status())
 	})
 	mux.HandleFunc("DELETE /api/faults", func(w http.ResponseWriter, r *http.Request) {
-		if name := r.URL.Query().Get("name"); !d.remove(name) {
-			refuse(w, http.StatusNotFound, fmt.Errorf("no fault %q", name))
-			return
+		switch query := r.URL.Query(); {
+		case !query.Has("name"):
+			refuse(w, http.StatusBadRequest, errors.New(`the query parameter "name" is missing`))
+		case !d.remove(query.Get("name")):
+			refuse(w, http.StatusNotFound, fmt.Errorf("no fault %q", query.Get("name")))
+		default:
+			answer(w, http.StatusOK, d.status())
 		}
-		answer(w, http.StatusOK, d.status())
+	})
+	for path, methods := range map[string]string{"/{$}": "GET", "/api/status": "GET", "/api/switch": "POST", "/api/faults": "POST or DELETE"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", strings.ReplaceAll(methods, " or ", ", "))
+			refuse(w, http.StatusMethodNotAllowed, fmt.Errorf("%s %s: want %s", r.Method, r.URL.Path, methods))
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusNotFound, fmt.Errorf("no such path: %q", r.URL.Path))
 	})
 	return guard(mux)
 }
 
+// guard keeps web pages of others away, which a browser on this machine lets talk to loopback. It answers only requests
+// that were made to a loopback name, so that no page gets in under a name that was made to resolve to this machine, and
+// changes something only for requests that come from its own page or from no page at all, and that say that they are
+// JSON, which no form can.
 func guard(next http.Handler) http.Handler {
+	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if !isLoopback(host) && !isLoopback(host+":80") {
-			refuse(w, http.StatusForbidden, fmt.Errorf("host %q is not a loopback name", host))
+		if !isLoopback(r.Host) && !isLoopback(r.Host+":80") {
+			refuse(w, http.StatusForbidden, fmt.Errorf("host %q is not a loopback name", r.Host))
+			return
+		}
+		if err := origin.Check(r); err != nil {
+			refuse(w, http.StatusForbidden, err)
 			return
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
-				refuse(w, http.StatusUnsupportedMediaType, errors.New("want Content-Type: application/json"))
+				refuse(w, http.StatusUnsupportedMediaType, fmt.Errorf("Content-Type %q: want application/json", r.Header.Get("Content-Type")))
 				return
 			}
 		}
@@ -184,17 +208,39 @@ func guard(next http.Handler) http.Handler {
 	})
 }
 
-// decode reads exactly one JSON value and refuses fields it does not know.
+// decode reads exactly one JSON object and refuses fields it does not know. Its errors name field and value.
 func decode(r io.Reader, v any) error {
 	dec := json.NewDecoder(r)
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
+	var kind *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch err := dec.Decode(v); {
+	case err == io.EOF:
+		return errors.New("the body is empty: want a JSON object")
+	case errors.As(err, &kind) && kind.Field == "":
+		return fmt.Errorf("a JSON %s: want an object", kind.Value)
+	case errors.As(err, &kind):
+		return fmt.Errorf("field %q: a %s: want %v", kind.Field, kind.Value, kind.Type)
+	case errors.As(err, &syntax) || errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("not JSON: %w", err)
+	case err != nil:
+		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return fmt.Errorf("the body is larger than %d bytes: %w", large.Limit, err)
+		}
 		return err
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return errors.New("more than one JSON value")
 	}
 	return nil
+}
+
+// badBody is the status code for a body that could not be used.
+func badBody(err error) int {
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return http.StatusRequestEntityTooLarge
+	}
+	return http.StatusBadRequest
 }
 
 func answer(w http.ResponseWriter, code int, v any) {

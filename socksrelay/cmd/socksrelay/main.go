@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-5a7f77c4/deadair/socksrelay"
 )
@@ -43,14 +44,15 @@ active or not:
   on       up (what the client sends), down, both (default)
   when     afterbytes, afterexchanges, aftertime ("5s"), aftertls: at most one
   which    destination ("host" or "host:port"), user, nth, chance (0 to 1) with seed
-  figures  size, rate, pause ("100ms"), code (answer: reply code), early (answer: success before the dial)
+  figures  size (slice truncate corrupt), rate (throttle, bytes/s), pause (delay slice; "100ms")
+           answer: code (reply code), early (true: success before the dial), bound ("192.0.2.1:9": wrong address)
 
 API (JSON, only on the address of -api; open that address in a browser for the status page):
 
   curl http://127.0.0.1:1081/api/status
   curl -H 'Content-Type: application/json' -d '{"name":"hole","active":true}' http://127.0.0.1:1081/api/switch
-  curl -H 'Content-Type: application/json' -d '{"name":"x","phase":"dial","effect":"answer","code":5}' http://127.0.0.1:1081/api/faults
-  curl -X DELETE -H 'Content-Type: application/json' http://127.0.0.1:1081/api/faults?name=x
+  curl -H 'Content-Type: application/json' -d '{"name":"x","phase":"dial","effect":"answer","code":5,"active":true}' http://127.0.0.1:1081/api/faults
+  curl -X DELETE -H 'Content-Type: application/json' 'http://127.0.0.1:1081/api/faults?name=x'
 
 Exit codes: 0 after SIGINT or SIGTERM, 1 when a listener fails, 2 for wrong flags.
 
@@ -70,7 +72,7 @@ type options struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process the hard way
 	os.Exit(run(ctx, os.Args[1:], os.Stderr))
 }
 
@@ -93,6 +95,10 @@ func run(ctx context.Context, args []string, out io.Writer) int {
 		return exitUsage
 	}
 	logger := slog.New(slog.NewTextHandler(out, nil))
+	if flags.NArg() > 0 {
+		logger.Error("wrong flags", "error", fmt.Errorf("%q is not a flag: want only flags", flags.Arg(0)))
+		return exitUsage
+	}
 	d, err := o.daemon(logger)
 	if err != nil {
 		logger.Error("wrong flags", "error", err)
@@ -107,25 +113,41 @@ func run(ctx context.Context, args []string, out io.Writer) int {
 }
 
 func (o *options) daemon(logger *slog.Logger) (*daemon, error) {
+	if err := checkAddress("listen", o.listen); err != nil {
+		return nil, err
+	}
+	if o.api != "" {
+		if err := checkAddress("api", o.api); err != nil {
+			return nil, err
+		}
+		if !isLoopback(o.api) {
+			return nil, fmt.Errorf("-api %s is not a loopback address: the API has no password, so it is for this machine only", o.api)
+		}
+	}
 	if !isLoopback(o.listen) && !o.exposed {
 		return nil, fmt.Errorf("-listen %s is not a loopback address: add -expose if others are meant to use this relay", o.listen)
-	}
-	if o.api != "" && !isLoopback(o.api) {
-		return nil, fmt.Errorf("-api %s is not a loopback address", o.api)
 	}
 	if o.exposed && !isLoopback(o.listen) {
 		logger.Warn("the relay is open to other machines", "listen", o.listen)
 	}
 	for _, pattern := range o.allow {
-		if _, _, err := net.SplitHostPort(pattern); err != nil {
-			return nil, fmt.Errorf("-allow %q: want host:port, an IPv6 address in brackets: %s", pattern, detail(err))
+		if err := checkAddress("allow", pattern); err != nil {
+			return nil, err
+		}
+		if host, port, _ := net.SplitHostPort(pattern); host == "" || strings.Trim(port, "0123456789*") != "" {
+			return nil, fmt.Errorf("-allow %q: want a host, and a port of digits or *", pattern)
 		}
 	}
 	config := socksrelay.Config{Dial: new(net.Dialer).DialContext, Logger: logger, Allow: allowList(o.allow)}
 	if o.users != "" {
 		name, password, ok := strings.Cut(o.users, ":")
-		if !ok || name == "" {
+		if !ok {
 			return nil, fmt.Errorf("-user %q: want name:password", o.users)
+		}
+		for _, part := range [][2]string{{"name", name}, {"password", password}} {
+			if n := len(part[1]); n == 0 || n > 255 {
+				return nil, fmt.Errorf("-user: the %s has %d bytes: SOCKS5 carries 1 to 255", part[0], n)
+			}
 		}
 		config.Valid = func(u, p string) bool { return u == name && p == password }
 	}
@@ -151,6 +173,17 @@ func (o *options) daemon(logger *slog.Logger) (*daemon, error) {
 		}
 	}
 	return d, nil
+}
+
+// checkAddress refuses what is not host:port.
+func checkAddress(flag, address string) error {
+	if !utf8.ValidString(address) {
+		return fmt.Errorf("-%s %q: not UTF-8", flag, address)
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return fmt.Errorf("-%s %q: want host:port, an IPv6 address in brackets: %s", flag, address, detail(err))
+	}
+	return nil
 }
 
 // detail is the reason of an address error without the address.
@@ -202,7 +235,7 @@ func (d *daemon) run(ctx context.Context, o options) error {
 			return err
 		}
 		d.log.Info("api", "url", "http://"+a.Addr().String()+"/")
-		server := &http.Server{Handler: d.handler(), ReadHeaderTimeout: 10 * time.Second}
+		server := &http.Server{Handler: d.handler(), ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 		go func() { failed <- server.Serve(a) }()
 		defer server.Close()
 	}
