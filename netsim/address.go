@@ -48,6 +48,76 @@ func familyOf(a netip.Addr) int {
 	return 6
 }
 
+// A reach is the addresses of its host that a socket takes: one, or all of a
+// family, or all.
+type reach struct {
+	addr   netip.Addr // invalid for all
+	family int        // 4 or 6; 0 for both
+}
+
+// reachOf is the reach of a socket of a network that is bound to a, as package
+// net chooses the family.
+func reachOf(network string, a netip.Addr) reach {
+	r := reach{addr: a}
+	switch {
+	case a.IsValid():
+		r.family = familyOf(a)
+	case network[len(network)-1] == '4':
+		r.family = 4
+	case network[len(network)-1] == '6':
+		r.family = 6
+	}
+	return r
+}
+
+func (r reach) takes(a netip.Addr) bool {
+	if r.addr.IsValid() {
+		return r.addr == a
+	}
+	return r.family == 0 || r.family == familyOf(a)
+}
+
+// overlaps reports whether two sockets cannot share a port.
+func (r reach) overlaps(o reach) bool {
+	switch {
+	case r.addr.IsValid():
+		return o.takes(r.addr)
+	case o.addr.IsValid():
+		return r.takes(o.addr)
+	}
+	return r.family == 0 || o.family == 0 || r.family == o.family
+}
+
+// destination is where a socket of a family, bound to from, sends what is for a:
+// as package net picks the form of the address, and Linux what the unspecified
+// one stands for.
+func (r reach) destination(a netip.Addr) (netip.Addr, error) {
+	a = a.Unmap()
+	if r.family == 4 {
+		switch {
+		case a.Is6():
+			return a, &net.AddrError{Err: "non-IPv4 address", Addr: a.String()}
+		case a.IsValid() && !a.IsUnspecified():
+			return a, nil
+		case r.addr.IsValid():
+			return r.addr, nil
+		}
+		return loopback(4), nil
+	}
+	switch {
+	case !a.IsValid() || a.IsUnspecified():
+		return loopback(6), nil
+	case a.Is4() && r.family == 6:
+		return a, os.NewSyscallError("sendto", syscall.ENETUNREACH)
+	}
+	return a, nil
+}
+
+// unexpectedType is the error for a network of the other transport.
+func unexpectedType(address string) error {
+	return &net.AddrError{Err: "unexpected address type", Addr: address}
+}
+
 // addr makes the net.Addr that package net would give.
 func addr(proto Proto, a netip.AddrPort) net.Addr {
 	if !a.IsValid() {

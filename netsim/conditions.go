@@ -38,7 +38,7 @@ type Conditions struct {
 
 	Rate  int64 // bits per second; 0 is without limit
 	Queue int   // bytes that may wait for Rate; what does not fit is lost (tail drop); 0 is without limit
-	MTU   int   // bytes; a packet that is larger vanishes; 0 is without limit, and streams cut segments for 1500
+	MTU   int   // bytes; 68 or more; a packet that is larger vanishes; 0 is without limit, and streams cut segments for 1500
 
 	Slots *Slots // a radio that sends in bursts; nil sends at any time
 
@@ -48,6 +48,10 @@ type Conditions struct {
 
 // DefaultMTU is what streams cut their segments for when no MTU is set: Ethernet's 1500 bytes.
 const DefaultMTU = 1500
+
+// minMTU is what every link must carry in one piece (RFC 791). Less would leave
+// a TCP segment no room for data.
+const minMTU = 68
 
 // Distribution is the shape of jitter. The mean of all of them is Latency, or up to 0.04 Jitter less where the cut takes
 // a part of a long tail away.
@@ -247,6 +251,8 @@ func (c Conditions) Validate() error {
 		return err
 	}
 	switch {
+	case c.MTU > 0 && c.MTU < minMTU:
+		return bad("MTU", c.MTU, fmt.Sprintf("0, or %d and more", minMTU))
 	case int(c.Distribution) >= len(distributionNames):
 		return bad("Distribution", c.Distribution, "one of Uniform … ParetoNormal")
 	case (c.Reorder > 0 || c.ReorderGap > 0) && c.Latency == 0:

@@ -33,6 +33,7 @@ func TestValidateNamesTheFieldAndTheValue(t *testing.T) {
 		{Conditions{Queue: -8}, []string{"Queue", "-8"}},
 		{Conditions{Queue: 8}, []string{"Rate", "Queue"}},
 		{Conditions{MTU: -8}, []string{"MTU", "-8"}},
+		{Conditions{MTU: 67}, []string{"MTU is 67", "68"}},
 		{Conditions{Distribution: 77}, []string{"Distribution", "77"}},
 		{Conditions{Loss: 0.1, Burst: GilbertElliott{P: 0.1}}, []string{"Loss", "0.1", "Burst"}},
 		{Conditions{Burst: GilbertElliott{P: 1.1}}, []string{"GilbertElliott.P", "1.1"}},

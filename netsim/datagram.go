@@ -56,7 +56,7 @@ type socketSender PacketConn
 func (h *Host) ListenPacket(network, address string) (net.PacketConn, error) {
 	proto, family, host, port, err := split(network, address)
 	if err == nil && proto != UDP {
-		err = net.UnknownNetworkError(network)
+		err = unexpectedType(address)
 	}
 	if err != nil {
 		return nil, &net.OpError{Op: "listen", Net: network, Err: err}
@@ -106,8 +106,7 @@ func (h *Host) newSocket(network string, local, remote netip.AddrPort) (*PacketC
 	n := h.n
 	taken := func(port uint16) bool {
 		return slices.ContainsFunc(h.sockets, func(s *PacketConn) bool {
-			return s.local.Port() == port && s.remote == remote &&
-				(!local.Addr().IsValid() || !s.local.Addr().IsValid() || s.local.Addr() == local.Addr())
+			return s.local.Port() == port && s.remote == remote && reachOf(network, local.Addr()).overlaps(s.reach())
 		})
 	}
 	if local.Port() == 0 {
@@ -152,7 +151,7 @@ func (h *Host) socketPort(remote netip.AddrPort, taken func(uint16) bool) (uint1
 func (h *Host) socket(a, b netip.AddrPort) *PacketConn {
 	var best *PacketConn
 	for _, s := range h.sockets {
-		if s.local.Port() != a.Port() || s.local.Addr().IsValid() && s.local.Addr() != a.Addr() {
+		if s.local.Port() != a.Port() || !s.reach().takes(a.Addr()) {
 			continue
 		}
 		if s.remote == b {
@@ -215,6 +214,8 @@ func (n *Network) unreachable(p *packet, errno syscall.Errno) *packet {
 	return b
 }
 
+func (s *PacketConn) reach() reach { return reachOf(s.network, s.local.Addr()) }
+
 func (s *PacketConn) wake() { s.cond.Broadcast() }
 
 func (s *PacketConn) opError(op string, to netip.AddrPort, err error) error {
@@ -237,8 +238,8 @@ func (s *PacketConn) usable() error {
 	return s.host.n.usable()
 }
 
-// receive takes the next datagram.
-func (s *PacketConn) receive(b []byte) (int, netip.AddrPort, error) {
+// receive takes the next datagram, by the system call read or recvfrom.
+func (s *PacketConn) receive(call string, b []byte) (int, netip.AddrPort, error) {
 	n := s.host.n
 	n.enter()
 	defer n.mu.Unlock()
@@ -246,12 +247,14 @@ func (s *PacketConn) receive(b []byte) (int, netip.AddrPort, error) {
 		switch {
 		case s.usable() != nil:
 			return 0, netip.AddrPort{}, s.opError("read", s.remote, s.usable())
+		case call == "read" && len(b) == 0:
+			return 0, netip.AddrPort{}, nil // package net does not make the call
 		case s.readBy != noDeadline && n.sched.Now() >= s.readBy:
 			return 0, netip.AddrPort{}, s.opError("read", s.remote, os.ErrDeadlineExceeded)
 		case s.errno != 0:
 			err := s.errno
 			s.errno = 0
-			return 0, netip.AddrPort{}, s.opError("read", s.remote, os.NewSyscallError("recvfrom", err))
+			return 0, netip.AddrPort{}, s.opError("read", s.remote, os.NewSyscallError(call, err))
 		case len(s.inbox) > 0:
 			d := s.inbox[0]
 			s.inbox = slices.Delete(s.inbox, 0, 1)
@@ -276,8 +279,9 @@ func (s *PacketConn) receive(b []byte) (int, netip.AddrPort, error) {
 	}
 }
 
-// transmitTo queues a datagram; it leaves in an event.
-func (s *PacketConn) transmitTo(b []byte, to netip.AddrPort) (int, error) {
+// transmitTo queues a datagram, by the system call write or sendto; it leaves in
+// an event.
+func (s *PacketConn) transmitTo(call string, b []byte, to netip.AddrPort) (int, error) {
 	h := s.host
 	n := h.n
 	n.enter()
@@ -291,20 +295,27 @@ func (s *PacketConn) transmitTo(b []byte, to netip.AddrPort) (int, error) {
 	case s.errno != 0:
 		err := s.errno
 		s.errno = 0
-		return 0, s.opError("write", to, os.NewSyscallError("sendto", err))
+		return 0, s.opError("write", to, os.NewSyscallError(call, err))
+	case call == "write" && !s.remote.IsValid():
+		return 0, s.opError("write", to, os.NewSyscallError(call, syscall.EDESTADDRREQ))
 	case len(b) > maxDatagram:
-		return 0, s.opError("write", to, os.NewSyscallError("sendto", syscall.EMSGSIZE))
+		return 0, s.opError("write", to, os.NewSyscallError(call, syscall.EMSGSIZE))
 	}
+	dst, err := s.reach().destination(to.Addr())
+	if err != nil {
+		return 0, s.opError("write", to, err)
+	}
+	to = netip.AddrPortFrom(dst, to.Port())
 	out, src, in, err := h.route(to.Addr(), s.local.Addr())
 	if err != nil {
 		if errno, ok := err.(syscall.Errno); ok {
-			err = os.NewSyscallError("sendto", errno)
+			err = os.NewSyscallError(call, errno)
 		}
 		return 0, s.opError("write", to, err)
 	}
 	size := len(b) + headers(UDP, to.Addr())
 	if in != out && !out.carries(size) {
-		return 0, s.opError("write", to, os.NewSyscallError("sendto", syscall.EMSGSIZE))
+		return 0, s.opError("write", to, os.NewSyscallError(call, syscall.EMSGSIZE))
 	}
 	p := n.newPacket()
 	p.data = append([]byte(nil), b...)
@@ -358,7 +369,7 @@ func (t *socketSender) Fire(now time.Duration) {
 
 // ReadFrom implements net.PacketConn. A datagram that is longer than b is cut.
 func (s *PacketConn) ReadFrom(b []byte) (int, net.Addr, error) {
-	k, from, err := s.receive(b)
+	k, from, err := s.receive("recvfrom", b)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -366,7 +377,9 @@ func (s *PacketConn) ReadFrom(b []byte) (int, net.Addr, error) {
 }
 
 // ReadFromUDPAddrPort is that of *net.UDPConn.
-func (s *PacketConn) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) { return s.receive(b) }
+func (s *PacketConn) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) {
+	return s.receive("recvfrom", b)
+}
 
 // WriteTo implements net.PacketConn. It never blocks.
 func (s *PacketConn) WriteTo(b []byte, to net.Addr) (int, error) {
@@ -377,7 +390,7 @@ func (s *PacketConn) WriteTo(b []byte, to net.Addr) (int, error) {
 	if s.remote.IsValid() {
 		return 0, &net.OpError{Op: "write", Net: s.network, Source: s.LocalAddr(), Addr: to, Err: net.ErrWriteToConnected}
 	}
-	return s.transmitTo(b, ua.AddrPort())
+	return s.transmitTo("sendto", b, ua.AddrPort())
 }
 
 // WriteToUDPAddrPort is that of *net.UDPConn.
@@ -387,16 +400,13 @@ func (s *PacketConn) WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error
 
 // Read takes a datagram from the peer of a dialled socket.
 func (s *PacketConn) Read(b []byte) (int, error) {
-	k, _, err := s.receive(b)
+	k, _, err := s.receive("read", b)
 	return k, err
 }
 
 // Write sends a datagram to the peer of a dialled socket.
 func (s *PacketConn) Write(b []byte) (int, error) {
-	if !s.remote.IsValid() {
-		return 0, &net.OpError{Op: "write", Net: s.network, Source: s.LocalAddr(), Err: syscall.EDESTADDRREQ}
-	}
-	return s.transmitTo(b, s.remote)
+	return s.transmitTo("write", b, s.remote)
 }
 
 // Close implements net.PacketConn.

@@ -26,8 +26,8 @@
 //   - [Conditions] on a path, a link or an interface are weather: latency, jitter,
 //     loss, rate, queue, MTU, with the names and units of tc-netem(8).
 //   - Verbs are events: Cut, Heal, Hold, Release, Refuse, Unreach and Reset of a
-//     [Path] or a [Link], [Network.Partition], [Link.ForgetIdle], [Host.Crash],
-//     [Host.Pause], [Interface.Down].
+//     [Path] or a [Link], [Network.ResetFlow], [Network.Partition],
+//     [Link.ForgetIdle], [Host.Crash], [Host.Pause], [Interface.Down].
 //   - A [Rule] is surgery: which packets, and a [Verdict] on them.
 //
 // Each of the last two gives a [Fault], which counts what it hit and can be
@@ -40,5 +40,7 @@
 //
 // [New] makes a network that runs in real time, or in a bubble that somebody
 // else made. A network is used from the side of the bubble's wall on which it was
-// made; calls from the other side get an error or panic.
+// made; calls from the other side get an error or panic. A call from another
+// bubble ends the process with a fatal error whose stack shows the call, which is
+// what Go does with all things of another bubble.
 package netsim

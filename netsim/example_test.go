@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"syscall"
 	"time"
 
@@ -114,4 +115,42 @@ func ExampleNetwork_Sockets() {
 	// Output:
 	// relay udp UNCONN 0 0 192.0.2.1:53 *
 	// relay tcp LISTEN 0 4096 [::]:443 *
+}
+
+// A phone leaves the house: its tunnel dies with the Wi-Fi, and the next dial
+// leaves by the cellular interface.
+func ExampleHost_Interface() {
+	n, _, relay := network()
+	defer n.Close()
+	phone := n.Host("phone")
+	wifi := phone.Interface("wifi", netsim.Wireless, netsim.Zone("home"), netsim.Addresses("192.168.1.23"), netsim.WhenGone(netsim.Abort))
+	phone.Interface("cell", netsim.Cellular, netsim.Addresses("192.0.2.23"))
+	for range 2 {
+		c, err := phone.Dial("tcp", relay.Name()+":7")
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(c.LocalAddr().(*net.TCPAddr).IP)
+		wifi.Down()
+		_, err = c.Write([]byte("x"))
+		fmt.Println(errors.Is(err, syscall.ECONNABORTED))
+	}
+	// Output:
+	// 192.168.1.23
+	// true
+	// 192.0.2.23
+	// false
+}
+
+func ExampleNetwork_ResetFlow() {
+	n, app, _ := network()
+	defer n.Close()
+	c, err := app.Dial("tcp", "relay:7")
+	if err != nil {
+		panic(err)
+	}
+	n.ResetFlow(c.(*netsim.Conn).Flow())
+	_, err = c.Read(make([]byte, 1))
+	fmt.Println(errors.Is(err, syscall.ECONNRESET))
+	// Output: true
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -312,6 +313,8 @@ func TestSocketsOfAGoneAddress(t *testing.T) {
 					call("udp read", func() error { _, err := udp.Read(make([]byte, 1)); return err })
 					call("bound read", func() error { _, _, err := bound.ReadFrom(make([]byte, 1)); return err })
 					time.Sleep(100 * ms)
+					call("dial of this instant", func() error { _, err := h.phone.Dial("tcp", machineLAN+":8"); return err })
+					synctest.Wait()
 					happen(h)
 					time.Sleep(ms)
 					unanswered := func(c <-chan error) bool { return len(c) == 0 }

@@ -35,7 +35,7 @@ type Listener struct {
 func (h *Host) Listen(network, address string) (net.Listener, error) {
 	proto, family, host, port, err := split(network, address)
 	if err == nil && proto != TCP {
-		err = net.UnknownNetworkError(network)
+		err = unexpectedType(address)
 	}
 	if err != nil {
 		return nil, &net.OpError{Op: "listen", Net: network, Err: err}
@@ -49,7 +49,7 @@ func (h *Host) Listen(network, address string) (net.Listener, error) {
 	}
 	taken := func(port uint16) bool {
 		return slices.ContainsFunc(h.listeners, func(l *Listener) bool {
-			return l.local.Port() == port && (!at.IsValid() || !l.local.Addr().IsValid() || l.local.Addr() == at)
+			return l.local.Port() == port && reachOf(network, at).overlaps(reachOf(l.network, l.local.Addr()))
 		})
 	}
 	if port == 0 {
@@ -90,10 +90,13 @@ func (h *Host) bindable(host string, family int) (netip.Addr, error) {
 		return netip.Addr{}, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 	}
 	a = a.Unmap()
-	if a.IsUnspecified() {
+	if a.IsUnspecified() && (a.Is6() || family != 6) { // package net takes :: for both families
 		return netip.Addr{}, nil
 	}
-	if h.own(a) == nil || family != 0 && family != familyOf(a) {
+	if family != 0 && family != familyOf(a) {
+		return netip.Addr{}, &net.AddrError{Err: "no suitable address found", Addr: host}
+	}
+	if h.own(a) == nil {
 		return a, syscall.EADDRNOTAVAIL
 	}
 	return a, nil
@@ -120,7 +123,7 @@ func (h *Host) listener(a netip.AddrPort) *Listener {
 		if l.local.Addr() == a.Addr() {
 			return l
 		}
-		if !l.local.Addr().IsValid() && (l.network == "tcp" || l.network == "tcp4" && a.Addr().Is4() || l.network == "tcp6" && a.Addr().Is6()) {
+		if reachOf(l.network, l.local.Addr()).takes(a.Addr()) {
 			any = l
 		}
 	}

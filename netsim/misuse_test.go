@@ -246,10 +246,10 @@ func TestUseFromAnotherBubble(t *testing.T) {
 	var a *netsim.Host
 	var conn *netsim.Conn
 	calls := map[string]func(){
-		"netsim.(*Conn).Read":      func() { conn.Read(make([]byte, 1)) },
-		"netsim.(*Dialer).connect": func() { a.Dial("tcp", "b:7") },
-		"netsim.(*Network).Apply":  func() { n.Apply(netsim.Rule{Verdict: drop}) },
-		"netsim.(*Trace).Len":      func() { n.Trace().Len() },
+		"netsim.(*Conn).Read":     func() { conn.Read(make([]byte, 1)) },
+		"netsim.(*Host).Dial":     func() { a.Dial("tcp", "b:7") },
+		"netsim.(*Network).Apply": func() { n.Apply(netsim.Rule{Verdict: drop}) },
+		"netsim.(*Trace).Len":     func() { n.Trace().Len() },
 	}
 	if call := os.Getenv(which); call != "" {
 		clock.Run(t, func(t *testing.T) {

@@ -361,16 +361,20 @@ func (p *packet) Fire(now time.Duration) {
 		return
 	}
 	var cuts uint64
+	var cut *Fault
 	for _, w := range p.pipes() {
 		if w == nil {
 			continue
 		}
 		cuts += w.cuts
 		for _, f := range w.faults {
-			if holds(f) {
+			switch f.rule.Verdict.Action {
+			case Hold:
 				f.hits++
 				f.held = append(f.held, p)
 				return
+			case Drop:
+				cut = f
 			}
 		}
 		if w.lastCut != nil && w.lastCut.since >= p.sent && p.cuts < cuts {
@@ -381,6 +385,9 @@ func (p *packet) Fire(now time.Duration) {
 	switch {
 	case cuts != p.cuts:
 		n.lose(now, p, "cut on its way")
+	case cut != nil: // it was held meanwhile
+		cut.hits++
+		n.lose(now, p, cut.why("dropped"))
 	case h.crashed:
 		n.lose(now, p, "host down")
 	case h.paused:

@@ -1,3 +1,5 @@
+//go:build linux
+
 package netsim_test
 
 import (
@@ -6,13 +8,10 @@ import (
 	"io"
 	"net"
 	"os"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed-5a7f77c4/deadair/netsim"
 )
 
 // streamConn is what *net.TCPConn and *netsim.Conn have in common.
@@ -23,32 +22,11 @@ type streamConn interface {
 	SetLinger(int) error
 }
 
-// outcome is an error in words that do not depend on addresses.
-func outcome(err error) string {
-	var errno syscall.Errno
-	var op *net.OpError
-	switch {
-	case err == nil:
-		return "ok"
-	case err == io.EOF:
-		return "EOF"
-	case !errors.As(err, &op):
-		return err.Error()
-	case errors.As(err, &errno):
-		var call *os.SyscallError
-		errors.As(err, &call)
-		return op.Op + ": " + call.Syscall + ": " + errno.Error()
-	}
-	return op.Op + ": " + op.Err.Error()
-}
-
-// settleDown is long enough for what was sent on a loopback to arrive.
-const settleDown = 20 * time.Millisecond
-
 // parityPrograms are run on the machine's loopback and on a simulated one: what
-// they log must be the same. a dialled, b accepted.
-var parityPrograms = map[string]func(log func(call string, result ...any), a, b streamConn){
-	"peer closes, then writes": func(log func(string, ...any), a, b streamConn) {
+// they log must be the same. a dialled, b accepted; await waits until a stream is
+// in a state, with so many bytes to read.
+var parityPrograms = map[string]func(log func(call string, result ...any), a, b streamConn, await func(c streamConn, state string, unread int)){
+	"peer closes, then writes": func(log func(string, ...any), a, b streamConn, await func(streamConn, string, int)) {
 		fmt.Fprint(b, "bye")
 		log("close", b.Close())
 		all, err := io.ReadAll(a)
@@ -56,19 +34,20 @@ var parityPrograms = map[string]func(log func(call string, result ...any), a, b 
 		for range 3 {
 			_, err = a.Write([]byte("x"))
 			log("write", err)
-			time.Sleep(settleDown)
+			await(a, "CLOSED", 0)
 		}
 		_, err = a.Read(make([]byte, 1))
 		log("read", err)
 		log("close", a.Close())
 		log("close", a.Close())
 	},
-	"peer closes with unread data": func(log func(string, ...any), a, b streamConn) {
+	"peer closes with unread data": func(log func(string, ...any), a, b streamConn, await func(streamConn, string, int)) {
 		fmt.Fprint(a, "unread")
 		fmt.Fprint(b, "413")
-		time.Sleep(settleDown)
+		await(a, "ESTAB", 3)
+		await(b, "ESTAB", 6)
 		log("close", b.Close())
-		time.Sleep(settleDown)
+		await(a, "CLOSED", 3)
 		got := make([]byte, 10)
 		for range 3 {
 			k, err := a.Read(got)
@@ -77,10 +56,10 @@ var parityPrograms = map[string]func(log func(call string, result ...any), a, b 
 		_, err := a.Write([]byte("x"))
 		log("write", err)
 	},
-	"write after a reset": func(log func(string, ...any), a, b streamConn) {
+	"write after a reset": func(log func(string, ...any), a, b streamConn, await func(streamConn, string, int)) {
 		b.SetLinger(0)
 		log("close", b.Close())
-		time.Sleep(settleDown)
+		await(a, "CLOSED", 0)
 		for range 2 {
 			_, err := a.Write([]byte("x"))
 			log("write", err)
@@ -91,13 +70,13 @@ var parityPrograms = map[string]func(log func(call string, result ...any), a, b 
 		}
 		log("close write", a.CloseWrite())
 	},
-	"linger 0 while reading": func(log func(string, ...any), a, b streamConn) {
+	"linger 0 while reading": func(log func(string, ...any), a, b streamConn, await func(streamConn, string, int)) {
 		b.SetLinger(0)
-		time.AfterFunc(settleDown, func() { b.Close() })
+		go b.Close()
 		_, err := a.Read(make([]byte, 1))
 		log("read", err)
 	},
-	"half-close": func(log func(string, ...any), a, b streamConn) {
+	"half-close": func(log func(string, ...any), a, b streamConn, await func(streamConn, string, int)) {
 		fmt.Fprint(a, "question")
 		log("close write", a.CloseWrite())
 		all, err := io.ReadAll(b)
@@ -112,13 +91,13 @@ var parityPrograms = map[string]func(log func(call string, result ...any), a, b 
 		_, err = a.Write([]byte("x"))
 		log("write", err)
 	},
-	"close read": func(log func(string, ...any), a, b streamConn) {
+	"close read": func(log func(string, ...any), a, b streamConn, await func(streamConn, string, int)) {
 		log("close read", a.CloseRead())
 		_, err := a.Read(make([]byte, 1))
 		log("read", err)
 		_, err = b.Write([]byte("x"))
 		log("peer's write", err)
-		time.Sleep(settleDown)
+		await(a, "ESTAB", 1)
 		k, err := a.Read(make([]byte, 1))
 		log("read", k, err)
 		_, err = a.Write([]byte("y"))
@@ -126,19 +105,19 @@ var parityPrograms = map[string]func(log func(call string, result ...any), a, b 
 		k, err = b.Read(make([]byte, 1))
 		log("peer's read", k, err)
 	},
-	"close both halves, then peer writes": func(log func(string, ...any), a, b streamConn) {
+	"close both halves, then peer writes": func(log func(string, ...any), a, b streamConn, await func(streamConn, string, int)) {
 		log("close read", a.CloseRead())
 		log("close write", a.CloseWrite())
-		time.Sleep(settleDown)
+		await(b, "CLOSE-WAIT", 0)
 		_, err := b.Write([]byte("x"))
 		log("write", err)
-		time.Sleep(settleDown)
+		await(b, "CLOSED", 0)
 		_, err = b.Write([]byte("x"))
 		log("write", err)
 	},
-	"deadlines": func(log func(string, ...any), a, b streamConn) {
+	"deadlines": func(log func(string, ...any), a, b streamConn, await func(streamConn, string, int)) {
 		fmt.Fprint(b, "there")
-		time.Sleep(settleDown)
+		await(a, "ESTAB", 5)
 		log("set", a.SetDeadline(time.Now().Add(-time.Second)))
 		_, err := a.Read(make([]byte, 5))
 		log("read", err, errors.Is(err, os.ErrDeadlineExceeded))
@@ -160,44 +139,52 @@ var parityPrograms = map[string]func(log func(call string, result ...any), a, b 
 	},
 }
 
-func playOn(t *testing.T, dial func(network, address string) (net.Conn, error), listen func(network, address string) (net.Listener, error)) map[string][]string {
-	logs := map[string][]string{}
+func TestParityWithLoopback(t *testing.T) {
 	for name, program := range parityPrograms {
-		l, err := listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		a, err := dial("tcp", l.Addr().String())
-		require.NoError(t, err)
-		b, err := l.Accept()
-		require.NoError(t, err)
-		log := func(call string, result ...any) {
-			for i, r := range result {
-				if err, ok := r.(error); ok || r == nil {
-					result[i] = outcome(err)
-				}
-			}
-			logs[name] = append(logs[name], fmt.Sprint(call, ": ", result))
-		}
-		program(log, a.(streamConn), b.(streamConn))
-		a.Close()
-		b.Close()
-		log("close", l.Close())
-		_, err = l.Accept()
-		log("accept", err)
-		_, err = dial("tcp", l.Addr().String())
-		log("dial", err)
-		log("close", l.Close())
+		compare(t, name, func(t *testing.T, s parityStack, log func(string, ...any)) {
+			l, err := s.listen("tcp", "127.0.0.77:0") // where nobody else listens, so that it is closed afterwards
+			require.NoError(t, err)
+			a, err := s.dial("tcp", l.Addr().String())
+			require.NoError(t, err)
+			b, err := l.Accept()
+			require.NoError(t, err)
+			program(log, a.(streamConn), b.(streamConn), func(c streamConn, state string, unread int) {
+				t.Helper()
+				s.await(t, c, state, unread)
+			})
+			a.Close()
+			b.Close()
+			log("close", l.Close())
+			_, err = l.Accept()
+			log("accept", err)
+			_, err = s.dial("tcp", l.Addr().String())
+			log("dial", err)
+			log("close", l.Close())
+		})
 	}
-	return logs
 }
 
-func TestParityWithLoopback(t *testing.T) {
-	want := playOn(t, net.Dial, net.Listen)
-	var got map[string][]string
-	netsim.Run(t, func(t *testing.T, n *netsim.Network) {
-		h := n.Host("host")
-		got = playOn(t, h.Dial, h.Listen)
+// TestParityOfUnspecified: a dial to the unspecified address reaches the host
+// itself, in the family that the kernel picks.
+func TestParityOfUnspecified(t *testing.T) {
+	compare(t, "streams", func(t *testing.T, s parityStack, log func(string, ...any)) {
+		for _, listens := range []string{"tcp", "tcp4", "tcp6"} {
+			l, err := s.listen(listens, ":0")
+			require.NoError(t, err)
+			log(listens, l.Addr())
+			_, port, err := net.SplitHostPort(l.Addr().String())
+			require.NoError(t, err)
+			for _, host := range []string{"", "0.0.0.0", "[::]", "127.0.0.1", "[::1]"} {
+				for _, network := range []string{"tcp", "tcp4", "tcp6"} {
+					c, err := s.dial(network, host+":"+port)
+					log(network+" "+host, err)
+					if err == nil {
+						log("from, to", c.LocalAddr(), c.RemoteAddr())
+						c.Close()
+					}
+				}
+			}
+			l.Close()
+		}
 	})
-	for name := range parityPrograms {
-		require.Equal(t, want[name], got[name], name)
-	}
 }

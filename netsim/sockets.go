@@ -39,13 +39,16 @@ type SocketTable []Socket
 
 // String is the table as text, with a heading, a line a socket.
 func (t SocketTable) String() string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var table, b strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	io.WriteString(w, "HOST\tPROTO\tSTATE\tRECV-Q\tSEND-Q\tLOCAL\tREMOTE\tFLOW\n")
 	for _, s := range t {
-		io.WriteString(w, strings.TrimRight(strings.Join(s.columns(), "\t"), "\t")+"\n")
+		io.WriteString(w, strings.Join(s.columns(), "\t")+"\n")
 	}
 	w.Flush()
+	for line := range strings.Lines(table.String()) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
 	return b.String()
 }
 

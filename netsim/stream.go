@@ -147,10 +147,11 @@ func (t *connTransmit) Fire(now time.Duration) {
 	if n.closed || c.postpone() {
 		return
 	}
-	switch {
-	case c.start:
+	if c.start {
 		c.start = false
 		c.ep.Connect(now)
+	}
+	switch {
 	case c.failure != 0:
 		c.ep.Fail(c.failure)
 	case c.reset:

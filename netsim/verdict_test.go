@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -338,6 +339,12 @@ func TestResetOfWhatIsNotEstablished(t *testing.T) {
 	netsim.Run(t, func(t *testing.T, n *netsim.Network) {
 		a, b := n.Host("a"), n.Host("b")
 		echo(t, b, ":7")
+		done := make(chan error, 1)
+		go func() { _, err := a.Dial("tcp", "b:7"); done <- err }()
+		synctest.Wait()
+		n.Link(a, b).Reset() // before the SYN has left
+		require.ErrorIs(t, <-done, syscall.ECONNREFUSED)
+		time.Sleep(time.Second)
 		for _, reset := range []func() *netsim.Fault{n.Link(a, b).Reset, func() *netsim.Fault { return n.Path(b, a).Reset() }} {
 			var f *netsim.Fault
 			n.After(5*ms, "reset", func() { f = reset() })
@@ -361,4 +368,43 @@ func TestResetOfWhatIsNotEstablished(t *testing.T) {
 	})
 	require.ErrorContains(t, err, "reset a-b never bit")
 	require.ErrorContains(t, err, "reset a>b:7#1 never bit")
+}
+
+// TestWhatWasHeldDoesNotSlipThroughACut, whichever came first.
+func TestWhatWasHeldDoesNotSlipThroughACut(t *testing.T) {
+	for _, first := range []string{"cut", "hold"} {
+		for name, hold := range map[string]func(n *netsim.Network, a, b *netsim.Host) *netsim.Fault{
+			"rule": func(n *netsim.Network, a, b *netsim.Host) *netsim.Fault {
+				return n.Apply(netsim.Rule{To: b, Verdict: netsim.Verdict{Action: netsim.Hold}})
+			},
+			"path": func(n *netsim.Network, a, b *netsim.Host) *netsim.Fault { return n.Path(a, b).Hold() },
+		} {
+			t.Run(first+" "+name, func(t *testing.T) {
+				netsim.Run(t, func(t *testing.T, n *netsim.Network) {
+					a, b := n.Host("a"), n.Host("b")
+					wifi := b.Interface("wifi", netsim.Wireless)
+					from, to := packetConn(t, a, ":0"), packetConn(t, b, ":9")
+					send := func(x string) {
+						from.WriteTo([]byte(x), udpAddr(b, 9))
+						time.Sleep(ms)
+					}
+					var cut *netsim.Fault
+					if first == "cut" {
+						cut = wifi.Cut()
+					}
+					held := hold(n, a, b)
+					send("1")
+					if first == "hold" {
+						cut = wifi.Cut()
+					}
+					held.Undo()
+					require.Empty(t, drain(t, to, time.Second))
+					require.Equal(t, []int{1, 1}, []int{held.Hits(), cut.Hits()})
+					cut.Undo()
+					send("2")
+					require.Equal(t, []string{"2"}, drain(t, to, time.Second))
+				}, tenms)
+			})
+		}
+	}
 }

@@ -103,6 +103,7 @@ func Stream() []Property {
 		{"PastReadDeadline", "a read deadline that has passed fails a read, though bytes may be there", pastReadDeadline},
 		{"PastWriteDeadline", "a write deadline that has passed fails a write, though it need not block", pastWriteDeadline},
 		{"FutureReadDeadline", "a read waits until its deadline, not less and not much more", futureReadDeadline},
+		{"DeadlineSet", "a deadline set while a read waits without one holds for that read", deadlineSet},
 		{"DeadlineMovedEarlier", "a deadline moved while a read waits holds for that read", deadlineMovedEarlier},
 		{"DeadlineMovedLater", "a deadline postponed while a read waits holds for that read", deadlineMovedLater},
 		{"DeadlineCleared", "a deadline cleared while a read waits leaves that read waiting", deadlineCleared},
@@ -262,6 +263,14 @@ func futureReadDeadline(a, b net.Conn) error {
 		return fmt.Errorf("the read took %v where %v were due", d, moment)
 	}
 	return isTimeout(err)
+}
+
+func deadlineSet(a, b net.Conn) error {
+	r := reading(a)
+	if err := a.SetReadDeadline(time.Now().Add(moment)); err != nil {
+		return err
+	}
+	return isTimeout(<-r)
 }
 
 func deadlineMovedEarlier(a, b net.Conn) error {

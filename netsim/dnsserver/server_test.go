@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,12 +20,25 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// samePort listens at a port that is free for both transports.
+func samePort(t *testing.T) (net.PacketConn, net.Listener) {
+	for range 20 {
+		packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+		require.NoError(t, err)
+		streams, err := net.Listen("tcp", packets.LocalAddr().String())
+		if err == nil {
+			return packets, streams
+		}
+		require.ErrorIs(t, err, syscall.EADDRINUSE)
+		packets.Close()
+	}
+	require.FailNow(t, "no port is free for both transports")
+	return nil, nil
+}
+
 // On the machine's own sockets, in real time.
 func TestServesRealSockets(t *testing.T) {
-	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
-	require.NoError(t, err)
-	streams, err := net.Listen("tcp", packets.LocalAddr().String())
-	require.NoError(t, err)
+	packets, streams := samePort(t)
 	srv := dnsserver.New(zone)
 	srv.Start(packets, streams)
 	defer srv.Close()

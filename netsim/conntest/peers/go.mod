@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/seed-5a7f77c4/deadair v0.0.0
 	github.com/stretchr/testify v1.12.1
+	github.com/valyala/fasthttp v1.40.0
 	google.golang.org/grpc v1.75.0
 )
 

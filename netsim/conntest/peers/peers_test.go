@@ -5,9 +5,12 @@ package peers
 
 import (
 	"net"
+	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp/fasthttputil"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/seed-5a7f77c4/deadair/netsim/conntest"
@@ -37,5 +40,27 @@ func buffered() (a, b net.Conn, stop func(), err error) {
 
 // TestBufconn: a write looks at its deadline only when it has to wait for room.
 func TestBufconn(t *testing.T) {
-	require.Contains(t, names(conntest.Check(buffered, conntest.Stream()...)), "PastWriteDeadline")
+	synctest.Test(t, func(t *testing.T) {
+		require.Contains(t, names(conntest.Check(buffered, conntest.Stream()...)), "PastWriteDeadline")
+	})
+}
+
+func fast() (a, b net.Conn, stop func(), err error) {
+	pipe := fasthttputil.NewPipeConns()
+	return pipe.Conn1(), pipe.Conn2(), func() { pipe.Close() }, nil
+}
+
+// TestFasthttp: of the release in which valyala/fasthttp#1357 was reported, a
+// read that waits does not hear of a deadline set meanwhile, nor does a call
+// look at one that has passed before it has to wait, and the error is no
+// net.Error.
+func TestFasthttp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failures := conntest.Check(fast, conntest.Stream()...)
+		require.Subset(t, names(failures), []string{"PastReadDeadline", "PastWriteDeadline", "DeadlineIsNetError"})
+		require.NotContains(t, names(failures), "DeliversInOrder")
+		i := slices.Index(names(failures), "DeadlineSet")
+		require.GreaterOrEqual(t, i, 0)
+		require.ErrorContains(t, failures[i], "it hangs")
+	})
 }

@@ -47,8 +47,8 @@ func TestEveryByteOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, p := range w.ends {
-			if p.end != "EOF" || p.writeErr != nil || p.got != p.other.script.total {
-				t.Fatalf("end %d: %q after %d of %d bytes, writing %d of %d: %v", i, p.end, p.got, p.other.script.total, p.wrote, p.script.total, p.writeErr)
+			if p.end != "EOF" || p.writeErr != nil || p.untold != 0 || p.got != p.other.script.total {
+				t.Fatalf("end %d: %q after %d of %d bytes, writing %d of %d: %v, %v", i, p.end, p.got, p.other.script.total, p.wrote, p.script.total, p.writeErr, p.untold)
 			}
 		}
 	})

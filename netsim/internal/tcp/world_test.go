@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -64,6 +65,7 @@ type party struct {
 	opened   bool
 	tickAt   time.Duration
 	writeErr error
+	untold   syscall.Errno // an error that the program had not seen when it closed
 	wrong    string
 }
 
@@ -247,6 +249,7 @@ func (p *party) turn() time.Duration {
 
 func (p *party) quit(abort bool) {
 	p.gone, p.tickAt = true, Never
+	p.untold = p.Err()
 	p.Close(p.w.now, abort)
 	p.Output(p.w.now)
 }
