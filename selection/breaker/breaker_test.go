@@ -113,6 +113,46 @@ func TestHalfOpenAdmitsOneAtATime(t *testing.T) {
 	require.Equal(t, breaker.HalfOpen, b.State(at(3)))
 }
 
+// With Extend, each failure while the breaker is open starts the time anew, whoever reports it; nothing else does.
+func TestExtend(t *testing.T) {
+	for _, extend := range []bool{false, true} {
+		b := breaker.New(breaker.Settings{Failures: 1, OpenFor: 10 * time.Second, Successes: 1, Extend: extend})
+		late, ok := b.Acquire(at(0))
+		require.True(t, ok)
+		b.Observe(breaker.Failure, at(1))
+		require.Equal(t, at(11), b.Deadline())
+		until := func(seconds float64, what string) {
+			t.Helper()
+			if !extend {
+				seconds = 11
+			}
+			assert.Equal(t, at(seconds), b.Deadline(), what)
+		}
+		b.Done(&late, breaker.Success, at(2))
+		b.Observe(breaker.Success, at(2))
+		b.Done(&late, breaker.Abandoned, at(2))
+		b.Observe(breaker.Abandoned, at(2))
+		until(11, "a success changes nothing")
+		b.Done(&late, breaker.Failure, at(3))
+		until(13, "a late failure")
+		b.Done(&breaker.Permit{}, breaker.Failure, at(4))
+		until(14, "a failure without a permit")
+		b.Observe(breaker.Failure, at(5))
+		until(15, "a failed probe")
+		assert.Equal(t, breaker.HalfOpen, b.State(at(15)))
+		b.Done(&late, breaker.Failure, at(16))
+		b.Observe(breaker.Failure, at(16))
+		assert.Equal(t, breaker.HalfOpen, b.State(at(16)), "half-open is decided by its trials")
+		assert.Zero(t, b.Deadline())
+		trial, ok := b.Acquire(at(16))
+		require.True(t, ok)
+		b.Done(&trial, breaker.Success, at(16))
+		b.Done(&late, breaker.Failure, at(17))
+		assert.Equal(t, breaker.Closed, b.State(at(17)), "a failure of yesterday")
+		assert.Zero(t, b.Deadline())
+	}
+}
+
 func TestBadSettings(t *testing.T) {
 	good := breaker.Settings{Failures: 1, OpenFor: time.Second}
 	require.NoError(t, good.Validate())

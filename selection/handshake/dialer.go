@@ -32,8 +32,10 @@ type event[S io.Closer] struct {
 	err    error
 }
 
-// Dial makes one tunnel. opened is called once, when the first socket is open. v2 says that it negotiated ready=2. The
-// error is a *TimeoutError, what the functions of the Dialer returned, or route.ErrBusy.
+// Dial makes one tunnel. negotiated says that the endpoint has spoken ready=2 to the end before. opened is called once, when
+// the first socket is open. v2 says that the tunnel negotiated ready=2. The error is a *TimeoutError, what the functions
+// of the Dialer returned, route.ErrBusy from the Registry, or ctx's cause; conn is then the zero S, and every socket is
+// closed, also one that opens later.
 func (d Dialer[S]) Dial(ctx context.Context, url string, negotiated bool, opened func()) (conn S, v2 bool, err error) {
 	var none S
 	if d.Registry != nil {
@@ -50,11 +52,12 @@ func (d Dialer[S]) Dial(ctx context.Context, url string, negotiated bool, opened
 	// Room for all that can still be under way at the end: a token, a signal or a hello, and two sockets.
 	events := make(chan event[S], 8)
 	var token string
-	var socket, last, flying int // socket that is in use (0: none yet), last one dialled, opens not yet reported
+	var socket, last int // the socket that is in use, 0 for none, and the last one dialled, both counted from 1
+	opening := false     // the last one: there is never a second before the first has opened or failed
 	drop := func() {
 		if socket != 0 {
 			conn.Close()
-			socket = 0
+			conn, socket = none, 0
 		}
 	}
 	listen := func() {
@@ -77,7 +80,7 @@ func (d Dialer[S]) Dial(ctx context.Context, url string, negotiated bool, opened
 			case OpenV2, OpenLegacy:
 				drop()
 				last++
-				flying++
+				opening = true
 				n := last
 				go func() {
 					s, err := d.Open(ctx, url, op == OpenV2)
@@ -93,15 +96,14 @@ func (d Dialer[S]) Dial(ctx context.Context, url string, negotiated bool, opened
 		if err != nil {
 			drop()
 		}
-		if flying > 0 { // a socket that opens after the end is closed
+		if opening { // a socket that opens after the end is closed
 			go func() {
-				for flying > 0 {
-					if e := <-events; e.opened {
-						flying--
-						if e.err == nil {
-							e.s.Close()
-						}
-					}
+				e := <-events
+				for !e.opened {
+					e = <-events
+				}
+				if e.err == nil {
+					e.s.Close()
 				}
 			}()
 		}
@@ -127,13 +129,10 @@ func (d Dialer[S]) Dial(ctx context.Context, url string, negotiated bool, opened
 			now := time.Now()
 			switch {
 			case e.opened:
-				flying--
-				switch {
-				case e.err != nil:
+				opening = false
+				if e.err != nil {
 					m.Broken(e.err)
-				case e.socket != last:
-					e.s.Close()
-				default:
+				} else {
 					conn, socket = e.s, e.socket
 					if socket == 1 {
 						opened()

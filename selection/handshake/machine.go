@@ -13,13 +13,15 @@ const (
 	ReadyWindow    = 7 * time.Second
 )
 
-// Policy holds the rules of the handshake.
+// Policy holds the rules of the handshake: take DefaultPolicy and change what differs.
 type Policy struct {
 	// OpenWindow, AcceptedWindow and ReadyWindow default to the constants of the same names. ReadyWindow counts from
 	// accepted.
 	OpenWindow, AcceptedWindow, ReadyWindow time.Duration
 	// Extends says that accepted extends the deadline to ReadyWindow. Default true.
 	Extends bool
+	// InOrder says that a ready before accepted is ignored. Default true.
+	InOrder bool
 	// TokenWithOpen says that the account's token is fetched while the socket opens. Default true.
 	TokenWithOpen bool
 	// Redials reports whether a ready=2 socket that timed out is followed by a legacy one. Default: only if accepted
@@ -31,7 +33,7 @@ type Policy struct {
 func DefaultPolicy() Policy {
 	return Policy{
 		OpenWindow: OpenWindow, AcceptedWindow: AcceptedWindow, ReadyWindow: ReadyWindow,
-		Extends: true, TokenWithOpen: true,
+		Extends: true, InOrder: true, TokenWithOpen: true,
 		Redials: func(accepted, negotiated bool) bool { return !accepted && !negotiated },
 	}
 }
@@ -133,7 +135,7 @@ func (m *Machine) Heard(now time.Time, s Signal) []Op {
 		if m.policy.Extends {
 			m.deadline = now.Add(m.policy.ReadyWindow)
 		}
-	case m.phase == AwaitingReady && s == Ready:
+	case s == Ready && (m.phase == AwaitingReady || m.phase == AwaitingAccepted && !m.policy.InOrder):
 		return m.hello()
 	}
 	return nil

@@ -50,8 +50,9 @@ func TestFailingRecently(t *testing.T) {
 
 func TestOneStrikePerRouteAndRace(t *testing.T) {
 	m := memory.New(memory.DefaultPolicy())
-	m.Record(start, "cell", []route.Key{lan, lan, lan}, nil)
+	m.Record(start, "cell", []route.Key{lan, lan, relay, lan}, nil)
 	assert.Equal(t, 1, m.Endpoint(lan).ConsecutiveFailures)
+	assert.Equal(t, 1, m.Endpoint(relay).ConsecutiveFailures)
 	assert.False(t, m.Failing(start, lan))
 }
 
@@ -111,6 +112,25 @@ func TestProfileKeepsWhatItDoesNotUnderstand(t *testing.T) {
 	out, err := json.Marshal(p)
 	require.NoError(t, err)
 	assert.JSONEq(t, stored, string(out))
+}
+
+// A Profile is stored whole however it is held: by value, by pointer, inside something else, without a memory.
+func TestProfileIsStoredWholeHoweverItIsHeld(t *testing.T) {
+	p := memory.Profile{Routes: []memory.Route{{Address: "192.168.1.10", Port: 9000}}, Memory: memory.New(memory.DefaultPolicy())}
+	p.Memory.Record(start, "", nil, &memory.Success{Key: lan})
+	const want = `{"routes":[{"address":"192.168.1.10","port":9000}],"lastGood":"192.168.1.10",` +
+		`"endpoints":{"192.168.1.10":{"lastSuccessAt":"2026-05-04T09:00:00Z"}}}`
+	for _, held := range []any{p, &p} {
+		out, err := json.Marshal(held)
+		require.NoError(t, err)
+		assert.Equal(t, want, string(out), "in the order in which it is documented")
+	}
+	out, err := json.Marshal(map[string]memory.Profile{"m1": p})
+	require.NoError(t, err)
+	assert.Equal(t, `{"m1":`+want+`}`, string(out))
+	out, err = json.Marshal(memory.Profile{})
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"routes":[]}`, string(out))
 }
 
 func TestUnreadableProfileNamesTheField(t *testing.T) {
@@ -180,6 +200,17 @@ func TestThresholdCanBeTurnedOff(t *testing.T) {
 	m.Record(start, "", []route.Key{lan}, nil)
 	m.Record(start, "", []route.Key{lan}, nil)
 	assert.False(t, m.Failing(start, lan))
+}
+
+func BenchmarkRecordAndAsk(b *testing.B) {
+	m := memory.New(memory.DefaultPolicy())
+	failed, won := []route.Key{lan, "100.64.0.7"}, &memory.Success{Key: relay}
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Record(start, "cell", failed, won)
+		m.Failing(start, lan)
+		m.Remembered("cell")
+	}
 }
 
 func FuzzDecodeProfile(f *testing.F) {

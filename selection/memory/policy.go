@@ -6,7 +6,7 @@ import (
 	"github.com/seed-5a7f77c4/deadair/selection/route"
 )
 
-// Policy holds the rules of both memories.
+// Policy holds the rules of both memories: take DefaultPolicy and change what differs.
 type Policy struct {
 	// Capacity is the number of networks remembered. Default 8.
 	Capacity int

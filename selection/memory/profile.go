@@ -89,9 +89,12 @@ func DecodeProfile(data []byte, policy Policy) (*Profile, error) {
 	return p, nil
 }
 
-// MarshalJSON writes the profile, the fields it did not understand included.
-func (p *Profile) MarshalJSON() ([]byte, error) {
+// MarshalJSON writes the profile, the fields it did not understand included. A nil Memory is an empty one.
+func (p Profile) MarshalJSON() ([]byte, error) {
 	m := p.Memory
+	if m == nil {
+		m = &Memory{}
+	}
 	stored := storedProfile{
 		Routes:    make([]json.RawMessage, len(p.Routes)),
 		LastGood:  m.lastGood,

@@ -90,7 +90,7 @@ type Machine struct {
 
 // NewMachine makes the machine for one run of a plan.
 func NewMachine(plan Plan, policy Policy) *Machine {
-	return &Machine{plan: plan, policy: policy, lanes: make([]Lane, len(plan.Slots)), result: Result{Winner: -1}}
+	return &Machine{plan: plan, policy: policy.withDefaults(), lanes: make([]Lane, len(plan.Slots)), result: Result{Winner: -1}}
 }
 
 // Start begins the race.
@@ -143,7 +143,6 @@ func (m *Machine) Succeed(now time.Time, slot int) []Action {
 	}
 	at := now.Sub(m.began)
 	l.State, l.Ended = Won, at
-	m.running--
 	m.result.Winner = slot
 	return append([]Action{{Take, slot}}, m.end(at)...)
 }
@@ -198,7 +197,7 @@ func (m *Machine) fail(at time.Duration, slot int, err error) []Action {
 	m.strike(at, slot, err)
 	m.running--
 	for i := range m.lanes {
-		if m.lanes[i].State == Waiting && m.plan.Slots[i].Wave {
+		if m.policy.PullsForward && m.lanes[i].State == Waiting && m.plan.Slots[i].Wave {
 			return []Action{m.dial(at, i)}
 		}
 	}
@@ -217,7 +216,6 @@ func (m *Machine) expire(at time.Duration) []Action {
 	for i, l := range m.lanes {
 		if l.State == Greeting {
 			m.strike(at, i, ErrSilent)
-			m.running--
 			actions = append(actions, Action{Cancel, i})
 		}
 	}

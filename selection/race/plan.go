@@ -16,6 +16,10 @@ type Input struct {
 	Candidates []route.Candidate
 	// Account is the signed-in account, "" for none.
 	Account string
+	// Vet says whether a candidate may be dialled: nil, or why not. Default: route.Vet for Account, which lets a direct
+	// route pass only if it stays private, since the hello goes out in plain text. A program whose hello is encrypted, and
+	// proves who answers, may admit more.
+	Vet func(route.Candidate) error
 	// Facts is what the order depends on.
 	Facts rank.Facts
 	// Only limits the race to some classes of route. Nil: all.
@@ -39,26 +43,34 @@ type Plan struct {
 	Slots []Slot
 	// Refused lists the candidates that vetting has refused.
 	Refused []route.Refusal
-	// Missing is what the user has to do before the relay can be used, nil when no relay was refused.
+	// Missing is what the user has to do before the relay can be used: route.ErrSignIn or route.ErrWrongAccount. It is nil
+	// when no relay was refused, and when the race leaves relays out.
 	Missing error
 }
 
 // Build vets, ranks and schedules the candidates. Later steps only reorder what vetting has let through, so no memory
 // can bring a refused candidate back.
 func Build(in Input, policy Policy) Plan {
-	admitted, refused := route.Admit(route.Merge(in.Candidates), in.Account)
-	if in.Only != nil {
-		admitted = slices.DeleteFunc(admitted, func(c route.Candidate) bool { return !in.Only(c.Class()) })
+	policy = policy.withDefaults()
+	vet := in.Vet
+	if vet == nil {
+		vet = func(c route.Candidate) error { return route.Vet(c, in.Account) }
 	}
-	plan := Schedule(rank.Sweep(rank.Order(admitted, in.Facts, policy.Rank)), policy)
+	admitted, refused := route.Sift(route.Merge(in.Candidates), vet)
+	wanted := func(c route.Class) bool { return in.Only == nil || in.Only(c) }
+	admitted = slices.DeleteFunc(admitted, func(c route.Candidate) bool { return !wanted(c.Class()) })
+	plan := Schedule(policy.Rank.Sweep(rank.Order(admitted, in.Facts, policy.Rank)), policy)
 	plan.Refused = refused
-	plan.Missing = route.Requirement(refused)
+	if wanted(route.Relay) {
+		plan.Missing = route.Requirement(refused)
+	}
 	return plan
 }
 
 // Schedule gives the first wave its slots: rank 1; the best of another class; the best of a class still missing; then
 // by rank. The others follow in rank order.
 func Schedule(order []rank.Ranked, policy Policy) Plan {
+	policy = policy.withDefaults()
 	rest := slices.Clone(order)
 	var plan Plan
 	classes := make(map[route.Class]bool)

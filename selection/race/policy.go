@@ -22,7 +22,8 @@ const (
 	Concurrent = 3
 )
 
-// Policy holds the rules of a race.
+// Policy holds the rules of a race: take DefaultPolicy and change what differs. A function that is nil and a figure that is
+// not positive have their default; a switch is off when it is false.
 type Policy struct {
 	// Rank holds the rules of the order.
 	Rank rank.Policy
@@ -32,6 +33,8 @@ type Policy struct {
 	Rounds func(Plan) []Plan
 	// Blames reports whether an error counts as a failure of the route. Default: route.Blames.
 	Blames func(error) bool
+	// PullsForward says that a failure starts the next of the first wave at once. Default true.
+	PullsForward bool
 	// Budget, OpenWindow and Concurrent default to the constants of the same names.
 	Budget, OpenWindow time.Duration
 	Concurrent         int
@@ -40,14 +43,40 @@ type Policy struct {
 // DefaultPolicy gives the rules as they should be.
 func DefaultPolicy() Policy {
 	return Policy{
-		Rank:       rank.DefaultPolicy(),
-		Delay:      Delay,
-		Rounds:     func(p Plan) []Plan { return []Plan{p} },
-		Blames:     route.Blames,
-		Budget:     Budget,
-		OpenWindow: OpenWindow,
-		Concurrent: Concurrent,
+		Rank:         rank.DefaultPolicy(),
+		Delay:        Delay,
+		Rounds:       func(p Plan) []Plan { return []Plan{p} },
+		Blames:       route.Blames,
+		PullsForward: true,
+		Budget:       Budget,
+		OpenWindow:   OpenWindow,
+		Concurrent:   Concurrent,
 	}
+}
+
+// withDefaults puts the default in the place of what is not set.
+func (p Policy) withDefaults() Policy {
+	d := DefaultPolicy()
+	p.Rank = p.Rank.WithDefaults()
+	if p.Delay == nil {
+		p.Delay = d.Delay
+	}
+	if p.Rounds == nil {
+		p.Rounds = d.Rounds
+	}
+	if p.Blames == nil {
+		p.Blames = d.Blames
+	}
+	if p.Budget <= 0 {
+		p.Budget = d.Budget
+	}
+	if p.OpenWindow <= 0 {
+		p.OpenWindow = d.OpenWindow
+	}
+	if p.Concurrent <= 0 {
+		p.Concurrent = d.Concurrent
+	}
+	return p
 }
 
 // Delay is slot × Stagger; a relay behind the first slot waits for RelayJoin at least.

@@ -3,7 +3,7 @@ package race_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"net"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -163,6 +163,64 @@ func TestTheMissingRelayIsTheReason(t *testing.T) {
 	assert.ErrorIs(t, result.Err, race.ErrNoCandidates)
 }
 
+// Whatever is said of a candidate that is not under way any longer changes nothing.
+func TestLateNewsChangesNothing(t *testing.T) {
+	m := race.NewMachine(plan(lan, tail, relay), race.DefaultPolicy())
+	at := func(d time.Duration) time.Time { return start.Add(d) }
+	m.Start(start)
+	m.Opened(at(ms), 1)
+	assert.Equal(t, race.Waiting, m.Lanes()[1].State, "it has not been dialled")
+	assert.Empty(t, m.Fail(at(ms), 1, boom), "nor has it failed")
+	m.Opened(at(2*ms), 0)
+	assert.Equal(t, race.Lane{State: race.Greeting, Opened: 2 * ms}, m.Lanes()[0])
+	assert.Equal(t, []int{1}, dials(m.Fail(at(3*ms), 0, boom)), "one that has opened can fail")
+	failed := race.Lane{State: race.Failed, Opened: 2 * ms, Ended: 3 * ms, Err: boom}
+	assert.Equal(t, failed, m.Lanes()[0])
+	assert.Empty(t, m.Fail(at(4*ms), 0, errors.New("again")))
+	m.Opened(at(4*ms), 0)
+	assert.Equal(t, []race.Action{{Op: race.Discard, Slot: 0}}, m.Succeed(at(4*ms), 0))
+	assert.Equal(t, failed, m.Lanes()[0])
+	assert.Equal(t, []race.Action{{Op: race.Cancel, Slot: 1}}, m.Tick(at(3*ms + race.OpenWindow))[:1])
+	assert.Equal(t, race.Lane{State: race.Failed, Started: 3 * ms, Ended: 3*ms + race.OpenWindow, Err: race.ErrOpen}, m.Lanes()[1])
+	m.Succeed(at(6*time.Second), 2)
+	assert.Empty(t, m.Tick(at(7*time.Second)))
+	_, waits := m.Wake()
+	assert.False(t, waits)
+	result, over := m.Result()
+	assert.True(t, over)
+	assert.Equal(t, race.Result{Winner: 2, Failed: []route.Key{lan, tail}}, result)
+}
+
+// A policy of one's own may start the first wave in another order than that of its slots.
+func TestDelaysNeedNotGrow(t *testing.T) {
+	p := race.DefaultPolicy()
+	p.Delay = func(slot int, _ route.Class) time.Duration {
+		return []time.Duration{300 * ms, 100 * ms, 200 * ms}[slot]
+	}
+	var cs []route.Candidate
+	for _, a := range []string{lan, tail, relay, lan2} {
+		cs = append(cs, route.Candidate{Address: a, Port: 9000, Owner: "ann"})
+	}
+	m := race.NewMachine(race.Build(race.Input{Candidates: cs, Account: "ann"}, p), p)
+	assert.Empty(t, dials(m.Start(start)))
+	for _, next := range []int{1, 2, 0} {
+		wake, ok := m.Wake()
+		require.True(t, ok)
+		assert.Equal(t, []int{next}, dials(m.Tick(wake)))
+	}
+	assert.Equal(t, []int{3}, dials(m.Fail(start.Add(time.Second), 1, boom)))
+}
+
+// Without the pull, the next of the first wave keeps its time.
+func TestWithoutThePull(t *testing.T) {
+	p := race.DefaultPolicy()
+	p.PullsForward = false
+	m := race.NewMachine(plan(lan, tail, lan2, "10.0.0.2"), p)
+	m.Start(start)
+	assert.Empty(t, dials(m.Fail(start.Add(10*ms), 0, boom)))
+	assert.Equal(t, []int{1}, dials(m.Tick(start.Add(250*ms))))
+}
+
 // Whatever happens: never more than three at once, everyone in the plan is dialled once at most and in order of need,
 // one winner, and no blameless error is blamed.
 func TestMachineInvariants(t *testing.T) {
@@ -312,8 +370,9 @@ func TestRacerKeepsTheFirstHello(t *testing.T) {
 		assert.Equal(t, []race.State{race.Lost, race.Won, race.Waiting}, []race.State{won.Lanes[0].State, won.Lanes[1].State, won.Lanes[2].State})
 		require.NoError(t, r.Close())
 		assert.EqualValues(t, 1, d.open.Load())
-		_, err = r.Race(t.Context(), plan(lan))
-		assert.Error(t, err)
+		out, err := r.Race(t.Context(), plan(lan))
+		assert.ErrorIs(t, err, net.ErrClosed)
+		assert.Equal(t, race.Result{Winner: -1, Err: net.ErrClosed}, out.Result)
 	})
 }
 
@@ -356,7 +415,8 @@ func TestRaceEndsWithItsContext(t *testing.T) {
 		defer cancel()
 		out, err := r.Race(ctx, plan(lan))
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.Empty(t, out.Failed)
+		assert.Equal(t, race.Result{Winner: -1, Err: context.DeadlineExceeded}, out.Result)
+		assert.Equal(t, race.Greeting, out.Lanes[0].State)
 		require.NoError(t, r.Close())
 	})
 }
@@ -364,26 +424,62 @@ func TestRaceEndsWithItsContext(t *testing.T) {
 func TestRoundsRunOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := race.DefaultPolicy()
-		p.Rounds = func(p race.Plan) []race.Plan { return []race.Plan{plan(lan), plan(relay)} }
-		d := &dialer{fail: map[string]error{lan: boom}}
+		p.Rounds = func(p race.Plan) []race.Plan { return []race.Plan{plan(lan), plan(relay), plan(tail)} }
+		d := &dialer{fail: map[string]error{lan: boom}, after: map[string]time.Duration{relay: time.Second}}
 		r := race.New(d.attempt, p)
 		out, err := r.Race(t.Context(), plan(lan, relay))
 		require.NoError(t, err)
 		assert.Equal(t, []route.Key{lan}, out.Failed)
+		assert.Equal(t, relay, out.Conn.name)
+		assert.Equal(t, time.Second, time.Since(out.Began))
+
+		ctx, cancel := context.WithTimeout(t.Context(), 500*ms)
+		defer cancel()
+		out, err = r.Race(ctx, plan(lan, relay))
+		assert.ErrorIs(t, err, context.DeadlineExceeded, "there is no third race after the caller has left")
+		assert.Equal(t, []route.Key{lan}, out.Failed)
 		require.NoError(t, r.Close())
+		assert.EqualValues(t, 1, d.open.Load())
 	})
 }
 
-func ExampleBuild() {
-	fmt.Print(race.Build(race.Input{
-		Candidates: []route.Candidate{
-			{Address: "192.168.1.10", Port: 9000},
-			{Address: "wss://relay.example/tunnel/m1", Owner: "ann"},
-		},
-		Account: "ann",
-		Facts:   rank.Facts{Path: &route.Path{Satisfied: true, Cellular: true}},
-	}, race.DefaultPolicy()))
-	// Output:
-	//  0  +0s     relay wss://relay.example/tunnel/m1  (rank 1)
-	//  1  +250ms  lan 192.168.1.10:9000  (best of another class; no local link)
+// A class that the race leaves out is not missing because of an account.
+func TestARelayThatIsNotWantedIsNotMissing(t *testing.T) {
+	in := race.Input{Candidates: []route.Candidate{{Address: lan, Port: 9000}, {Address: relay, Owner: "ann"}}}
+	assert.ErrorIs(t, race.Build(in, race.DefaultPolicy()).Missing, route.ErrSignIn)
+	in.Only = func(c route.Class) bool { return c == route.LAN }
+	p := race.Build(in, race.DefaultPolicy())
+	assert.NoError(t, p.Missing)
+	assert.Len(t, p.Slots, 1)
+	assert.Len(t, p.Refused, 1)
+}
+
+// A Policy of which nothing is set has the default functions and figures.
+func TestPolicyDefaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := race.Input{Candidates: []route.Candidate{{Address: lan}, {Address: relay, Owner: "ann"}}, Account: "ann", Facts: rank.Facts{LastGood: relay}}
+		p := race.Build(in, race.Policy{})
+		assert.Equal(t, race.Build(in, race.DefaultPolicy()), p)
+		assert.Equal(t, p, race.Schedule(rank.Sweep(rank.Order(in.Candidates, in.Facts, rank.Policy{})), race.Policy{}))
+		d := &dialer{after: map[string]time.Duration{lan: time.Hour, relay: time.Hour}}
+		r := race.New(d.attempt, race.Policy{})
+		out, err := r.Race(t.Context(), p)
+		assert.ErrorIs(t, err, race.ErrSilent)
+		assert.Equal(t, []route.Key{relay, lan}, out.Failed)
+		assert.Equal(t, race.Budget, time.Since(out.Began))
+		require.NoError(t, r.Close())
+		m := race.NewMachine(plan(lan), race.Policy{})
+		assert.Equal(t, []int{0}, dials(m.Start(start)))
+	})
+}
+
+// A policy that leaves no race to run has no winner.
+func TestNoRounds(t *testing.T) {
+	p := race.DefaultPolicy()
+	p.Rounds = func(race.Plan) []race.Plan { return nil }
+	r := race.New((&dialer{}).attempt, p)
+	out, err := r.Race(t.Context(), plan(lan))
+	assert.ErrorIs(t, err, race.ErrNoCandidates)
+	assert.Equal(t, -1, out.Winner)
+	require.NoError(t, r.Close())
 }

@@ -11,11 +11,13 @@ import (
 )
 
 // Attempt makes one connection: it opens the candidate's socket, calls opened, sends the hello and returns once the
-// other end has answered it. It must end when ctx does, and close what it opened when it fails.
+// other end has answered it. It must end when ctx does, and close what it opened when it fails. ctx ends with the race,
+// so the connection must not depend on it any longer once the attempt has returned.
 type Attempt[C io.Closer] func(ctx context.Context, c route.Candidate, opened func()) (C, error)
 
-// OpenThenHello makes an Attempt of a dial function and a hello. The connection is closed when the hello fails or when
-// ctx ends first; hello need not watch ctx. A candidate's Target is dialled over "tcp".
+// OpenThenHello makes an Attempt of a dial function, such as that of a net.Dialer, and a hello. The connection is closed
+// when the hello fails or when ctx ends first; hello need not watch ctx, since its reads and writes then fail. What is
+// dialled is the candidate's Target over "tcp": host:port, or the URL of a relay, which a net.Dialer does not understand.
 func OpenThenHello[C io.Closer](
 	dial func(ctx context.Context, network, address string) (net.Conn, error),
 	hello func(ctx context.Context, conn net.Conn) (C, error),
@@ -27,10 +29,15 @@ func OpenThenHello[C io.Closer](
 			return none, err
 		}
 		opened()
-		stop := context.AfterFunc(ctx, func() { conn.Close() })
+		closed := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() {
+			defer close(closed)
+			conn.Close()
+		})
 		made, err := hello(ctx, conn)
 		if !stop() {
-			// The end of ctx has closed conn, whatever hello made of it.
+			// The end of ctx closes conn, whatever hello made of it.
+			<-closed
 			if err == nil {
 				made.Close()
 			}
@@ -70,7 +77,7 @@ type Racer[C io.Closer] struct {
 
 // New makes a Racer over an attempt function.
 func New[C io.Closer](attempt Attempt[C], policy Policy) *Racer[C] {
-	return &Racer[C]{attempt: attempt, policy: policy}
+	return &Racer[C]{attempt: attempt, policy: policy.withDefaults()}
 }
 
 // Race runs the plan and gives the first connection whose hello succeeded; the caller owns it. Everything else is
@@ -82,7 +89,7 @@ func (r *Racer[C]) Race(ctx context.Context, plan Plan) (Outcome[C], error) {
 		return Outcome[C]{Result: Result{Winner: -1, Err: err}}, err
 	}
 	defer r.pending.Done()
-	var outcome Outcome[C]
+	outcome := Outcome[C]{Result: Result{Winner: -1, Err: ErrNoCandidates}}
 	for _, round := range r.policy.Rounds(plan) {
 		failed := outcome.Failed
 		outcome = r.run(ctx, round)
@@ -93,6 +100,8 @@ func (r *Racer[C]) Race(ctx context.Context, plan Plan) (Outcome[C], error) {
 	}
 	if !r.finish(generation) && outcome.Err == nil {
 		outcome.Conn.Close()
+		var none C
+		outcome.Conn, outcome.Slot = none, Slot{}
 		outcome.Winner, outcome.Err = -1, context.Cause(ctx)
 	}
 	return outcome, outcome.Err

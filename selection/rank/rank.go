@@ -32,7 +32,7 @@ type Facts struct {
 	Remembered, LastGood route.Key
 }
 
-// Policy holds the rules of ranking.
+// Policy holds the rules of ranking. A rule that is nil is the default one.
 type Policy struct {
 	// Keeps reports whether a candidate stays in the plan. Default: every one does, since demotion never removes.
 	Keeps func(Ranked) bool
@@ -42,6 +42,8 @@ type Policy struct {
 	Hoists func(Facts) []route.Key
 	// Hoist brings one endpoint to the front of the order. Default: Hoist.
 	Hoist func(order []Ranked, key route.Key) []Ranked
+	// Sweep adds the alternate ports to the order. Default: Sweep.
+	Sweep func(order []Ranked) []Ranked
 }
 
 // DefaultPolicy gives the rules as they should be.
@@ -51,7 +53,29 @@ func DefaultPolicy() Policy {
 		LocalLinkOnly: route.LocalLinkOnly,
 		Hoists:        func(f Facts) []route.Key { return []route.Key{f.Remembered, f.LastGood} },
 		Hoist:         Hoist,
+		Sweep:         Sweep,
 	}
+}
+
+// WithDefaults puts the default in the place of every rule that is nil.
+func (p Policy) WithDefaults() Policy {
+	d := DefaultPolicy()
+	if p.Keeps == nil {
+		p.Keeps = d.Keeps
+	}
+	if p.LocalLinkOnly == nil {
+		p.LocalLinkOnly = d.LocalLinkOnly
+	}
+	if p.Hoists == nil {
+		p.Hoists = d.Hoists
+	}
+	if p.Hoist == nil {
+		p.Hoist = d.Hoist
+	}
+	if p.Sweep == nil {
+		p.Sweep = d.Sweep
+	}
+	return p
 }
 
 // Ranked is a candidate and why it stands where it stands.
@@ -93,6 +117,7 @@ func (r Ranked) Why() string {
 // Order ranks the candidates: those not demoted first, then those seen live in discovery, then by class, then by most
 // recent success, then as they came. The memories' endpoints are then hoisted.
 func Order(candidates []route.Candidate, facts Facts, policy Policy) []Ranked {
+	policy = policy.WithDefaults()
 	offLink := facts.Path != nil && !facts.Path.LocalLink()
 	order := make([]Ranked, 0, len(candidates))
 	for _, c := range candidates {

@@ -91,6 +91,41 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+func TestHoistMarksWhoIsInFrontAlready(t *testing.T) {
+	order := rank.Order(candidates(lan1, tail, relay), rank.Facts{Path: wifi, Remembered: lan1}, rank.DefaultPolicy())
+	assert.Equal(t, []bool{true, false, false}, []bool{order[0].Hoisted, order[1].Hoisted, order[2].Hoisted})
+	order = rank.Hoist(order, relay)
+	assert.Equal(t, []string{relay, lan1, tail}, addresses(order))
+	assert.True(t, order[0].Hoisted)
+	assert.Equal(t, order, rank.Hoist(order, "unheard-of"))
+	assert.Empty(t, rank.Hoist(nil, relay))
+}
+
+// A rule of one's own stands beside the defaults of all the others.
+func TestPolicyDefaults(t *testing.T) {
+	in, facts := candidates(lan1, lan2, tail, relay), rank.Facts{Path: cellular, Remembered: relay, LastGood: tail, Failing: among(relay)}
+	plain := rank.Order(in, facts, rank.DefaultPolicy())
+	assert.Equal(t, []string{tail, lan1, lan2, relay}, addresses(plain))
+	assert.Equal(t, plain, rank.Order(in, facts, rank.Policy{}))
+	assert.Equal(t, rank.Sweep(plain), rank.Policy{}.WithDefaults().Sweep(plain))
+	for name, tc := range map[string]struct {
+		policy rank.Policy
+		want   []string
+	}{
+		"keeps":  {rank.Policy{Keeps: func(r rank.Ranked) bool { return !r.Failing }}, []string{tail, lan1, lan2}},
+		"local":  {rank.Policy{LocalLinkOnly: func(a string) bool { return a == tail }}, []string{lan1, lan2, tail, relay}},
+		"hoists": {rank.Policy{Hoists: func(rank.Facts) []route.Key { return nil }}, []string{tail, lan1, lan2, relay}},
+		"hoist": {rank.Policy{Hoist: func(o []rank.Ranked, k route.Key) []rank.Ranked {
+			o[0].Hoisted = true
+			return o[:1]
+		}}, []string{tail}},
+	} {
+		assert.Equal(t, tc.want, addresses(rank.Order(in, facts, tc.policy)), name)
+	}
+	swept := rank.Policy{Sweep: func(o []rank.Ranked) []rank.Ranked { return o[:1] }}.WithDefaults().Sweep(plain)
+	assert.Len(t, swept, 1)
+}
+
 // The bare last-good ranks as a success at the epoch: before never, behind any stamp. Seen with hoisting off.
 func TestBareLastGood(t *testing.T) {
 	p := rank.DefaultPolicy()
@@ -161,13 +196,23 @@ func TestOrderIsAPermutation(t *testing.T) {
 	})
 }
 
-func BenchmarkOrder1000(b *testing.B) {
-	in := make([]route.Candidate, 1000)
-	for i := range in {
-		in[i] = route.Candidate{Address: fmt.Sprintf("10.%d.%d.1", i%7, i), Live: i%3 == 0}
-	}
-	facts := rank.Facts{Path: wifi, Failing: func(k route.Key) bool { return len(k)%2 == 0 }, Remembered: "10.1.1.1", LastGood: "10.2.2.1"}
-	for b.Loop() {
-		rank.Order(in, facts, rank.DefaultPolicy())
+// BenchmarkOrder ranks n candidates; a thousand should take a millisecond at most.
+func BenchmarkOrder(b *testing.B) {
+	for _, n := range []int{10, 1000} {
+		in := make([]route.Candidate, n)
+		for i := range in {
+			in[i] = route.Candidate{Address: fmt.Sprintf("10.%d.%d.1", i/256, i%256), Live: i%3 == 0}
+		}
+		facts := rank.Facts{
+			Path: wifi, Remembered: "10.0.7.1", LastGood: "10.0.3.1",
+			Failing:     func(k route.Key) bool { return len(k)%2 == 0 },
+			LastSuccess: func(k route.Key) time.Time { return start.Add(time.Duration(k[len(k)-3])) },
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				rank.Order(in, facts, rank.DefaultPolicy())
+			}
+		})
 	}
 }

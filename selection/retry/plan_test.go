@@ -56,6 +56,35 @@ func TestSequences(t *testing.T) {
 	}
 }
 
+// A rule of one's own may come back to an endpoint: it still counts once per request.
+func TestAnEndpointCountsOncePerRequest(t *testing.T) {
+	policy := retry.DefaultPolicy()
+	policy.Place = func(_, attempt, n int) int { return (attempt - 1) % n }
+	pool := newPool(t, policy, provider("A", 2, 6))
+	places, _ := play(t, pool, retry.Request{}, start, "S", "S", "S", "S", "S", "S")
+	require.Equal(t, "a1 a2 a1 a2 a1 a2", places)
+	assert.Equal(t, 1, health(t, pool, retry.EndpointLevel, "a1", start).Failures)
+	assert.Equal(t, 1, health(t, pool, retry.EndpointLevel, "a2", start).Failures)
+}
+
+// What a rule such as VendorOut can ask a turn.
+func TestWhatATurnKnows(t *testing.T) {
+	policy := retry.DefaultPolicy()
+	turn := retry.NewTurn(&policy, 2, true, 3)
+	for i, k := range []retry.Kind{retry.OwnTimeout, retry.SystemError, retry.OwnTimeout} {
+		assert.Equal(t, i >= 3, turn.Exhausted())
+		turn.Begin()
+		turn.Report(k)
+		assert.Equal(t, i+1, turn.Attempt())
+	}
+	assert.Equal(t, 2, turn.Timeouts())
+	assert.Equal(t, 2, turn.Candidates())
+	assert.True(t, turn.AllTimedOut())
+	assert.True(t, turn.Exhausted())
+	assert.Equal(t, "Kind(8)", fmt.Sprint(retry.Kind(retry.Kinds)))
+	assert.Equal(t, "broken stream", fmt.Sprint(retry.BrokenStream))
+}
+
 func TestWaits(t *testing.T) {
 	plan := newPool(t, retry.DefaultPolicy(), provider("A", 2, 2), provider("B", 1, 1)).Plan(retry.Request{}, start)
 	defer plan.Close()
@@ -275,5 +304,11 @@ func TestBadPools(t *testing.T) {
 		_, err := retry.NewPool(policy, []retry.Provider{ok})
 		assert.ErrorContains(t, err, want)
 	}
+	policy := retry.DefaultPolicy()
+	policy.AffinityCapacity = 0
+	assert.ErrorContains(t, policy.Validate(), "for 0 conversations")
+	policy = retry.DefaultPolicy()
+	policy.Wait = 0
+	assert.NoError(t, policy.Validate(), "no wait is a wait")
 	assert.ErrorContains(t, newPool(t, retry.DefaultPolicy(), ok).RecordProbe("zz", retry.Probe{}, start), `no endpoint "zz"`)
 }

@@ -44,14 +44,18 @@ type Input struct {
 	SinceRoam *time.Duration
 }
 
-// Policy holds the rules of roaming.
+// Policy holds the rules of roaming: take DefaultPolicy and change what differs. A time of 0 is no wait.
 type Policy struct {
 	// Floor, Debounce, MinAge, Interval and Proof default to the constants of the same names.
 	Floor, Debounce, MinAge, Interval, Proof time.Duration
+	// Applies reports whether there is anything to decide. Default: live and satisfied.
+	Applies func(Input) bool
 	// Better reports whether a class is worth a probe. Default: strictly better, both known.
 	Better func(best, current route.Class) bool
 	// Best gives the best class that is observed. Default: Best.
 	Best func(Observed) route.Class
+	// Changes reports whether two paths differ in their interfaces. Default: not route.Path.SameInterfaces.
+	Changes func(before, after route.Path) bool
 	// Rearms says that a path change held back by the floor is decided again at its end. Default true.
 	Rearms bool
 	// Breaks says that a roam closes the live connection before it races. Default false.
@@ -60,14 +64,23 @@ type Policy struct {
 	KeepsSame bool
 	// Proves says that after a change of interfaces the live connection must prove alive to be kept. Default true.
 	Proves bool
+	// Supersedes says that a race which a newer one has replaced is void, whoever wins it. Default true.
+	Supersedes bool
+	// Rungs are the waits of the reconnect ladder, Stable the age from which a connection resets it. Default: Rungs, Stable.
+	Rungs  []time.Duration
+	Stable time.Duration
 }
 
 // DefaultPolicy gives the rules as they should be.
 func DefaultPolicy() Policy {
 	return Policy{
 		Floor: Floor, Debounce: Debounce, MinAge: MinAge, Interval: Interval, Proof: Proof,
-		Better: func(best, current route.Class) bool { return best.Better(current) },
-		Best:   Best, Rearms: true, KeepsSame: true, Proves: true,
+		Applies: func(in Input) bool { return in.Live && in.Satisfied },
+		Better:  func(best, current route.Class) bool { return best.Better(current) },
+		Best:    Best,
+		Changes: func(before, after route.Path) bool { return !before.SameInterfaces(after) },
+		Rearms:  true, KeepsSame: true, Proves: true, Supersedes: true,
+		Rungs: Rungs, Stable: Stable,
 	}
 }
 
@@ -75,7 +88,7 @@ func DefaultPolicy() Policy {
 func Decide(in Input, p Policy) (Decision, time.Duration) {
 	since := func(d time.Duration) bool { return in.SinceRoam == nil || *in.SinceRoam >= d }
 	switch {
-	case !in.Live || !in.Satisfied:
+	case !p.Applies(in):
 		return None, 0
 	case in.Changed && since(p.Floor):
 		return PathChange, 0

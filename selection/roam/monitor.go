@@ -26,7 +26,7 @@ func NewMonitor(p Policy) *Monitor { return &Monitor{policy: p} }
 // Path takes a path update. The first one sets the base. The decision falls when the updates have been quiet for
 // Debounce; a change that is taken back meanwhile is still a change, since it may have cost the live socket its network.
 func (m *Monitor) Path(now time.Time, p route.Path) {
-	m.changed = m.changed || m.known && !m.path.SameInterfaces(p)
+	m.changed = m.changed || m.known && m.policy.Changes(m.path, p)
 	m.path, m.known = p, true
 	m.due = now.Add(m.policy.Debounce)
 }

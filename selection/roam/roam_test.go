@@ -98,7 +98,7 @@ func TestMonitorDebouncesAndRearms(t *testing.T) {
 	assert.Empty(t, d, "the first snapshot sets the base")
 	t0 := start.Add(time.Minute)
 	for i := range 5 {
-		m.Path(t0.Add(time.Duration(i)*100*time.Millisecond), wifi)
+		m.Path(t0.Add(time.Duration(i)*100*time.Millisecond), []route.Path{wifi, cellular}[i%2])
 	}
 	d, at := run(m, t0, t0.Add(time.Second))
 	assert.Equal(t, []roam.Decision{roam.PathChange}, d)
@@ -111,6 +111,48 @@ func TestMonitorDebouncesAndRearms(t *testing.T) {
 	m.Path(t0.Add(time.Minute), flap)
 	d, _ = run(m, t0, t0.Add(2*time.Minute))
 	assert.Empty(t, d)
+}
+
+// The figures, as they were measured.
+func TestFigures(t *testing.T) {
+	p := roam.DefaultPolicy()
+	assert.Equal(t, []time.Duration{3 * time.Second, 250 * time.Millisecond, 10 * time.Second, 300 * time.Second, 2 * time.Second},
+		[]time.Duration{p.Floor, p.Debounce, p.MinAge, p.Interval, p.Proof})
+	assert.Equal(t, 10*time.Second, p.Stable)
+}
+
+// A decision falls when it is due, not before, and a connection that comes up makes one due only when there has been a
+// change.
+func TestMonitorIsDueWhenThereIsNews(t *testing.T) {
+	m := roam.NewMonitor(roam.DefaultPolicy())
+	_, due := m.Wake()
+	assert.False(t, due)
+	m.Up(start, route.Relay)
+	_, due = m.Wake()
+	assert.False(t, due)
+	m.Path(start, cellular)
+	run(m, start, start.Add(time.Second))
+
+	m.Path(start.Add(time.Minute), wifi)
+	m.Up(start.Add(time.Minute+time.Millisecond), route.Tailnet)
+	wake, _ := m.Wake()
+	assert.Equal(t, start.Add(time.Minute+roam.Debounce), wake, "the burst is not over")
+	assert.Equal(t, roam.None, m.Tick(wake.Add(-1)))
+	again, _ := m.Wake()
+	assert.Equal(t, wake, again)
+	assert.Equal(t, roam.PathChange, m.Tick(wake))
+	assert.Equal(t, roam.None, m.Tick(wake.Add(time.Hour)))
+
+	m.Down()
+	_, live := m.Live()
+	assert.False(t, live)
+	m.Path(start.Add(3*time.Hour), cellular)
+	d, _ := run(m, start, start.Add(4*time.Hour))
+	assert.Empty(t, d, "reconnecting is not roaming")
+	m.Up(start.Add(4*time.Hour), route.Relay)
+	wake, due = m.Wake()
+	assert.True(t, due)
+	assert.Equal(t, start.Add(4*time.Hour), wake, "what changed meanwhile is decided at once")
 }
 
 func TestAChangeTakenBackIsStillAChange(t *testing.T) {
@@ -182,14 +224,20 @@ func TestNoRoamFromAStandingFact(t *testing.T) {
 }
 
 func TestLadder(t *testing.T) {
+	slow := []time.Duration{time.Hour, 0}
+	defer func() {
+		assert.Less(t, slow[0], 31*time.Second, "the slow beat is spread")
+		assert.Greater(t, slow[1], 39*time.Second)
+	}()
 	for seed := range uint64(50) {
-		l := roam.NewLadder(seed)
+		l := roam.NewLadder(roam.DefaultPolicy(), seed)
 		for _, base := range []float64{1, 2, 4, 8, 16, 16, 16} {
 			assert.InDelta(t, base, l.Next().Seconds(), base*0.2)
 		}
 		for range 3 {
 			assert.InDelta(t, 35, l.Next().Seconds(), 5)
 		}
+		slow[0], slow[1] = min(slow[0], l.Next()), max(slow[1], l.Next())
 		l.Lost(10*time.Second - 1)
 		assert.Greater(t, l.Next(), 29*time.Second)
 		l.Lost(10 * time.Second)
@@ -199,9 +247,10 @@ func TestLadder(t *testing.T) {
 
 // link is a connection of a session under test.
 type link struct {
-	name   string
-	closed chan struct{}
-	dead   bool
+	name    string
+	closed  chan struct{}
+	dead    bool
+	answers time.Duration // for how long it lets one wait for a sign of life
 }
 
 func (l *link) Close() error {
@@ -276,7 +325,12 @@ func begin(t *testing.T, p roam.Policy) *rig {
 				<-ctx.Done()
 				return ctx.Err()
 			}
-			return nil
+			select {
+			case <-time.After(l.answers):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		},
 		Adopt:  func(o race.Outcome[*link]) { g.live = o.Conn },
 		Record: func(roam.Request, race.Outcome[*link], error) { g.recorded++ },
@@ -368,5 +422,75 @@ func TestSessionReconnectsOnTheLadder(t *testing.T) {
 		g.win("relay")
 		pass(40 * time.Second)
 		assert.Equal(t, 3, len(g.links)+1, "one connection before, one after")
+	})
+}
+
+// What was stable has been stable, though it was a roam that ended it.
+func TestARoamFromAStableConnectionResetsTheLadder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := begin(t, roam.DefaultPolicy())
+		g.win("")
+		g.live.Close()
+		pass(2 * time.Minute) // up the ladder
+		g.win("relay")
+		pass(time.Minute)
+		require.Equal(t, "relay", g.live.name)
+		g.win("lan")
+		g.session.Path(wifi)
+		pass(time.Second)
+		require.Equal(t, "lan", g.live.name)
+		races := len(g.ran())
+		g.live.Close() // after less than what counts as stable
+		pass(1400 * time.Millisecond)
+		assert.Len(t, g.ran(), races+1)
+	})
+}
+
+// A live connection that proves itself just in time is kept, one that is just too late is not.
+func TestProofHasItsTime(t *testing.T) {
+	for late, kept := range map[time.Duration]bool{-time.Millisecond: true, time.Millisecond: false} {
+		synctest.Test(t, func(t *testing.T) {
+			g := begin(t, roam.DefaultPolicy())
+			first := g.live
+			first.answers = roam.Proof + late
+			g.session.Path(wifi)
+			pass(5 * time.Second)
+			assert.Equal(t, kept, g.live == first)
+		})
+	}
+}
+
+// Without the rule, a connection on the endpoint in use stays although it is dead.
+func TestWithoutProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := roam.DefaultPolicy()
+		p.Proves = false
+		g := begin(t, p)
+		first := g.live
+		first.dead = true
+		g.session.Path(wifi)
+		pass(400 * time.Millisecond)
+		require.Len(t, g.links, 2)
+		<-g.links[1].closed
+		pass(5 * time.Second)
+		assert.Same(t, first, g.live)
+	})
+}
+
+// A session that ends while the live connection is asked for a sign of life closes both connections.
+func TestSessionEndsInAProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := begin(t, roam.DefaultPolicy())
+		g.live.dead = true
+		g.session.Path(wifi)
+		pass(time.Second)
+		require.Len(t, g.links, 2)
+		for _, l := range g.links {
+			select {
+			case <-l.closed:
+				t.Fatal("closed before the proof is over")
+			default:
+			}
+		}
 	})
 }

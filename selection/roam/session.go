@@ -30,19 +30,20 @@ type Request struct {
 	Only func(route.Class) bool
 }
 
-// Config is what a session is made of. Every function is called from the session's goroutine but Race and Alive, which
-// have goroutines of their own and must end with their ctx.
+// Config is what a session is made of; every function is needed. They are called from the session's goroutine, and must not
+// wait, but for Race and Alive, which have goroutines of their own and must end with their ctx.
 type Config[C io.Closer] struct {
 	// Race runs one race; see race.Racer.
 	Race func(ctx context.Context, r Request) (race.Outcome[C], error)
-	// Alive asks a connection for a sign of life.
+	// Alive asks a connection for a sign of life, within Policy.Proof; nil means that there was one.
 	Alive func(ctx context.Context, c C) error
 	// Adopt makes a connection the live one. The one before is closed when it returns.
 	Adopt func(won race.Outcome[C])
 	// Record writes a race into the memories. Races won by the endpoint in use are not recorded.
 	Record func(r Request, won race.Outcome[C], err error)
 	// Done gives a channel that is closed when the connection has ended.
-	Done   func(c C) <-chan struct{}
+	Done func(c C) <-chan struct{}
+	// Policy holds the rules; take DefaultPolicy and change what differs.
 	Policy Policy
 	// Path is the phone's network at the start, nil when it is not known yet.
 	Path *route.Path
@@ -50,7 +51,8 @@ type Config[C io.Closer] struct {
 	Seed uint64
 }
 
-// Session keeps one connection. Use NewSession and Run.
+// Session keeps one connection. Use NewSession, and Run once; Path and Observe may be called from any goroutine, and wait for
+// Run to take what they say.
 type Session[C io.Closer] struct {
 	config   Config[C]
 	paths    chan route.Path
@@ -71,7 +73,7 @@ func (s *Session[C]) Path(p route.Path) {
 	}
 }
 
-// Observe tells the session what discovery and the profile say.
+// Observe tells the session what discovery and the profile say. It returns at once after the session has ended.
 func (s *Session[C]) Observe(o Observed) {
 	select {
 	case s.observed <- o:
@@ -112,7 +114,7 @@ type keeper[C io.Closer] struct {
 func (s *Session[C]) Run(ctx context.Context) error {
 	defer close(s.ended)
 	ctx, cancel := context.WithCancel(ctx)
-	k := &keeper[C]{Config: s.config, ctx: ctx, mon: NewMonitor(s.config.Policy), ladder: NewLadder(s.config.Seed),
+	k := &keeper[C]{Config: s.config, ctx: ctx, mon: NewMonitor(s.config.Policy), ladder: NewLadder(s.config.Policy, s.config.Seed),
 		retry: time.Now(), results: make(chan raced[C]), proofs: make(chan proved[C])}
 	defer k.close(cancel)
 	if k.Path != nil {
@@ -196,7 +198,7 @@ func (k *keeper[C]) race(r Request) {
 
 // finish takes a race's end: a newer race makes it void, a loss leaves the live connection alone, a win replaces it.
 func (k *keeper[C]) finish(now time.Time, r raced[C]) {
-	if r.number != k.number {
+	if r.number != k.number && k.Policy.Supersedes {
 		if r.err == nil {
 			r.won.Conn.Close()
 		}
@@ -238,6 +240,9 @@ func (k *keeper[C]) prove(now time.Time, p proved[C]) {
 // adopt makes before it breaks: the old connection is closed when the new one has been taken over.
 func (k *keeper[C]) adopt(now time.Time, r raced[C]) {
 	old, had := k.live, k.up
+	if had {
+		k.ladder.Lost(now.Sub(k.since))
+	}
 	k.Record(r.request, r.won, nil)
 	k.live, k.up, k.since = r.won, true, now
 	k.mon.Up(now, r.won.Slot.Class)
@@ -247,6 +252,7 @@ func (k *keeper[C]) adopt(now time.Time, r raced[C]) {
 	}
 }
 
+// lose takes the end of the live connection.
 func (k *keeper[C]) lose(now time.Time) {
 	k.live.Conn.Close()
 	k.ladder.Lost(now.Sub(k.since))

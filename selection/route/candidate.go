@@ -5,9 +5,10 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
-// Candidate is one attempt: an address and a port.
+// Candidate is one attempt: an address and a port. Candidates that differ by port alone are one route, see Key and Merge.
 type Candidate struct {
 	// Address is a host name, an IP address, or the ws:// or wss:// URL of a relay.
 	Address string
@@ -95,10 +96,9 @@ func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
+// host is the address without what people write around it: blanks, brackets, dots.
 func host(address string) string {
-	h := strings.TrimSpace(address)
-	h = strings.TrimSuffix(strings.TrimPrefix(h, "["), "]")
-	return strings.ToLower(strings.Trim(h, "."))
+	return strings.ToLower(strings.TrimFunc(address, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("[].", r) }))
 }
 
 func addr(host string) (netip.Addr, bool) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"testing"
 
@@ -27,6 +28,8 @@ func TestAddresses(t *testing.T) {
 		{"wss://Relay.example/T/m1?x=1", route.Relay, "wss://Relay.example/T/m1?x=1", true, false},
 		{"  WSS://relay.example/m1 ", route.Relay, "WSS://relay.example/m1", true, false},
 		{"ws://10.0.0.1/m1", route.Relay, "ws://10.0.0.1/m1", true, false},
+		{"ws://", route.Relay, "ws://", true, false},
+		{"ws:/", route.LAN, "ws:/", false, false},
 		{"100.64.0.1", route.Tailnet, "100.64.0.1", true, false},
 		{"100.127.255.255", route.Tailnet, "100.127.255.255", true, false},
 		{"100.128.0.0", route.LAN, "100.128.0.0", false, false},
@@ -57,6 +60,15 @@ func TestAddresses(t *testing.T) {
 		{"machine.example", route.LAN, "machine.example", false, false},
 		{"203.0.113.9", route.LAN, "203.0.113.9", false, false},
 		{"2001:db8::1", route.LAN, "2001:db8::1", false, false},
+		{"[fe80::1%en0].", route.LAN, "fe80::1%en0", true, true},
+		{"..[desk.local] ", route.LAN, "desk.local", true, true},
+		{"public.example/.local", route.LAN, "public.example/.local", false, true},
+		{"public.example?.localhost", route.LAN, "public.example?.localhost", false, false},
+		{"public.example#.ts.net", route.Tailnet, "public.example#.ts.net", false, false},
+		{"x.local@public.example\\.local", route.LAN, "x.local@public.example\\.local", false, true},
+		{"a b.local", route.LAN, "a b.local", false, true},
+		{"a\x00.local", route.LAN, "a\x00.local", false, true},
+		{"a\x7f.local", route.LAN, "a\x7f.local", false, true},
 		{"", route.LAN, "", false, false},
 		{" . ", route.LAN, "", false, false},
 	} {
@@ -209,8 +221,14 @@ func TestCostIsNoChangeOfInterfaces(t *testing.T) {
 		change(&r)
 		assert.False(t, p.SameInterfaces(r), "%v", r)
 	}
+	assert.False(t, q.LocalLink())
+	assert.True(t, route.Path{WiFi: true}.LocalLink())
+	assert.True(t, route.Path{Wired: true}.LocalLink())
 	assert.Equal(t, "cellular+tailnet", q.String())
 	assert.Equal(t, "unsatisfied", route.Path{}.String())
+	assert.Equal(t, "unsatisfied", route.Path{Satisfied: true}.String(), "there is nothing that could carry traffic")
+	assert.Equal(t, "wifi+unsatisfied", route.Path{WiFi: true}.String())
+	assert.Equal(t, "wifi+cellular+wired", route.Path{Satisfied: true, WiFi: true, Cellular: true, Wired: true}.String())
 }
 
 // Whatever the address, an admitted direct route is private, and local-link addresses are of class LAN.
@@ -231,15 +249,21 @@ func TestVettingHolds(t *testing.T) {
 }
 
 func FuzzKeyOf(f *testing.F) {
-	for _, s := range []string{"Desk.local.", "[::1]", " wss://R/x ", ". .", "..a..", "[[x]]"} {
+	for _, s := range []string{"Desk.local.", "[::1]", " wss://R/x ", ". .", "..a..", "[[x]]", "wss:/[/x", "public.example/.local", "[fe80::1%x@public.example/]", ".wss://x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		k := route.KeyOf(s)
-		if again := route.KeyOf(string(k)); route.ClassOf(s) != route.Relay && again != route.KeyOf(string(again)) {
+		if again := route.KeyOf(string(k)); again != k {
 			t.Fatalf("KeyOf(%q) = %q, then %q: does not settle", s, k, again)
 		}
-		_ = route.Vet(route.Candidate{Address: s}, "")
-		_ = route.LocalLinkOnly(s)
+		c := route.Candidate{Address: s}
+		if route.Vet(c, "") != nil {
+			return
+		}
+		// Whoever makes a URL of an admitted target must not end up at another host.
+		if u, err := url.Parse("ws://" + c.Target() + "/"); err == nil && route.Vet(route.Candidate{Address: u.Hostname()}, "") != nil {
+			t.Fatalf("%q is admitted, and leads to %q", s, u.Hostname())
+		}
 	})
 }
