@@ -31,7 +31,7 @@ type Scheduler struct {
 	turn sync.Mutex // held while a handler runs; taken before mu
 
 	mu      sync.Mutex
-	queue   []*Event // a 4-ary heap
+	queue   []slot // a 4-ary heap
 	seq     uint64
 	starter *time.Timer   // runs fire, when there is no worker
 	worker  *time.Timer   // wakes the worker, nil when there is none
@@ -82,6 +82,13 @@ type Event struct {
 	slack time.Duration // how much later than at nobody notices
 	seq   uint64
 	index int // in the heap, 1-based; 0 when not queued
+}
+
+// A slot is an event's place in the queue. It has a copy of the time, so that
+// most comparisons need not look at the event, which is far away in memory.
+type slot struct {
+	at time.Duration
+	*Event
 }
 
 // At is the time that the event was last scheduled for.
@@ -162,7 +169,7 @@ func (s *Scheduler) CatchUp() {
 	defer s.mu.Unlock()
 	now := s.Now()
 	for len(s.queue) > 0 && s.queue[0].slack > 0 && s.queue[0].at < now {
-		s.run(s.queue[0], now)
+		s.run(s.queue[0].Event, now)
 	}
 }
 
@@ -273,7 +280,7 @@ func (s *Scheduler) fire() {
 	s.begin()
 	now := s.Now()
 	for len(s.queue) > 0 && s.queue[0].at <= now {
-		s.run(s.queue[0], now)
+		s.run(s.queue[0].Event, now)
 		now = s.Now()
 	}
 	s.end(now)
@@ -329,7 +336,7 @@ func (s *Scheduler) end(now time.Duration) {
 // runDue runs what is due, up to the first event that has this instant to itself.
 func (s *Scheduler) runDue(now time.Duration) (did bool) {
 	for len(s.queue) > 0 && s.queue[0].at <= now {
-		e := s.queue[0]
+		e := s.queue[0].Event
 		whole := e.slack == 0
 		if whole && s.last == now {
 			break
@@ -375,7 +382,7 @@ func rest() {
 	synctest.Wait()
 }
 
-func before(a, b *Event) bool {
+func (a slot) before(b slot) bool {
 	if a.at != b.at {
 		return a.at < b.at
 	}
@@ -389,20 +396,20 @@ func before(a, b *Event) bool {
 }
 
 func (s *Scheduler) push(e *Event) {
-	s.queue = append(s.queue, e)
-	s.up(len(s.queue)-1, e)
+	s.queue = append(s.queue, slot{})
+	s.up(len(s.queue)-1, slot{e.at, e})
 }
 
 func (s *Scheduler) remove(e *Event) {
 	i, n := e.index-1, len(s.queue)-1
 	tail := s.queue[n]
-	s.queue[n] = nil
+	s.queue[n] = slot{}
 	s.queue = s.queue[:n]
 	e.index = 0
 	if i == n {
 		return
 	}
-	if i > 0 && before(tail, s.queue[(i-1)/4]) {
+	if i > 0 && tail.before(s.queue[(i-1)/4]) {
 		s.up(i, tail)
 	} else {
 		s.down(i, tail)
@@ -410,10 +417,10 @@ func (s *Scheduler) remove(e *Event) {
 }
 
 // up puts e at i or above.
-func (s *Scheduler) up(i int, e *Event) {
+func (s *Scheduler) up(i int, e slot) {
 	for i > 0 {
 		p := (i - 1) / 4
-		if !before(e, s.queue[p]) {
+		if !e.before(s.queue[p]) {
 			break
 		}
 		s.queue[i] = s.queue[p]
@@ -425,7 +432,7 @@ func (s *Scheduler) up(i int, e *Event) {
 }
 
 // down puts e at i or below.
-func (s *Scheduler) down(i int, e *Event) {
+func (s *Scheduler) down(i int, e slot) {
 	n := len(s.queue)
 	for {
 		c := 4*i + 1
@@ -434,11 +441,11 @@ func (s *Scheduler) down(i int, e *Event) {
 		}
 		m := c
 		for k := c + 1; k < min(c+4, n); k++ {
-			if before(s.queue[k], s.queue[m]) {
+			if s.queue[k].before(s.queue[m]) {
 				m = k
 			}
 		}
-		if !before(s.queue[m], e) {
+		if !s.queue[m].before(e) {
 			break
 		}
 		s.queue[i] = s.queue[m]

@@ -202,9 +202,9 @@ func TestSchedulerHeapProperty(t *testing.T) {
 		}
 		var last *Event
 		for len(s.queue) > 0 {
-			e := s.queue[0]
+			e := s.queue[0].Event
 			s.remove(e)
-			if last != nil && !before(last, e) {
+			if last != nil && !(slot{last.at, last}).before(slot{e.at, e}) {
 				rt.Fatalf("%v at %v ran after %v at %v", e.Key, e.at, last.Key, last.at)
 			}
 			last = e
@@ -231,7 +231,7 @@ func BenchmarkScheduler(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				e := s.queue[0]
+				e := s.queue[0].Event
 				s.remove(e)
 				s.Schedule(e, e.at+time.Duration(rnd.Uint32()))
 			}
