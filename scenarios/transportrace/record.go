@@ -1,85 +1,182 @@
 package transportrace
 
 import (
+	"slices"
 	"time"
 
-	"github.com/seed-5a7f77c4/deadair/scenarios"
+	"github.com/seed-5a7f77c4/deadair/netsim"
 	"github.com/seed-5a7f77c4/deadair/selection/race"
+	"github.com/seed-5a7f77c4/deadair/selection/roam"
+	"github.com/seed-5a7f77c4/deadair/selection/route"
 )
 
-// Record is what a walk leaves behind for a picture.
-type Record struct {
-	Marks       []Mark      // what happened to the interfaces
-	Connections []Connected // classes in use
-	Races       []Raced
-	Ended       time.Duration
-	Lost        int
-	Gap         time.Duration
+// now is the time since the start of the story. What the network puts into one instant happens a nanosecond after the
+// other; here it is one instant.
+func (w *World) now() time.Duration { return w.Elapsed().Round(time.Microsecond) }
+
+// records is what an app leaves behind.
+type records struct {
+	races    []Raced
+	conns    []*Connected
+	attempts []Attempted
 }
 
-// Mark is an interface that goes up or down.
-type Mark struct {
-	At        time.Duration
-	Interface string
-	Up        bool
+// Raced is a race. Ended is 0 while it runs. Times are since the start of the story, those of the lanes since Began.
+type Raced struct {
+	Began, Ended time.Duration
+	Cause        roam.Cause
+	Path         route.Path
+	Plan         race.Plan
+	// Ran is the plan that was run last, Lanes what became of its slots.
+	Ran   race.Plan
+	Lanes []race.Lane
+	Err   error
 }
 
-// Walk goes from home Wi-Fi through the street and a train to the office, with the machine's stream running, and fills
-// the record.
-func Walk(r *Record) scenarios.Scenario[Subject] {
-	return scenarios.Scenario[Subject]{ID: "walk", Title: "home, street, train, office", Play: func(p *scenarios.Play, s Subject) {
-		w := NewWorld(p, quick)
-		set := func(name string, up bool) {
-			i := map[string]interface {
-				Up()
-				Down()
-			}{"wifi": w.WiFi, "cell": w.Cell, "tail": w.Tail}[name]
-			if up {
-				i.Up()
-			} else {
-				i.Down()
-			}
-			r.Marks = append(r.Marks, Mark{p.Elapsed(), name, up})
+// Connected is an authenticated connection. Adopted is the time at which it became the live one, Ended its end; both are
+// 0 for never. Lost says that the network ended it, and not the app.
+type Connected struct {
+	At, Adopted, Ended time.Duration
+	Class              route.Class
+	Key                route.Key
+	Lost               bool
+}
+
+// Attempted is one candidate's attempt. Ended is 0 while it runs.
+type Attempted struct {
+	Candidate    route.Candidate
+	Began, Ended time.Duration
+}
+
+func (p *Phone) began(r roam.Request, plan race.Plan) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	raced := Raced{Began: p.w.now(), Cause: r.Cause, Plan: plan}
+	if r.Path != nil {
+		raced.Path = *r.Path
+	}
+	p.records.races = append(p.records.races, raced)
+	return len(p.records.races) - 1
+}
+
+func (p *Phone) ended(n int, won Outcome, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := &p.records.races[n]
+	r.Ended, r.Ran, r.Lanes, r.Err = p.w.now(), won.Plan, won.Lanes, err
+}
+
+func (p *Phone) attempting(c route.Candidate) (over func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.records.attempts)
+	p.records.attempts = append(p.records.attempts, Attempted{Candidate: c, Began: p.w.now()})
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.records.attempts[n].Ended = p.w.now()
+	}
+}
+
+// made notes an authenticated connection.
+func (p *Phone) made(candidate route.Candidate) *Connected {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	made := &Connected{At: p.w.now(), Class: candidate.Class(), Key: candidate.Key()}
+	p.records.conns = append(p.records.conns, made)
+	return made
+}
+
+// over notes the end of a connection.
+func (p *Phone) over(c *Connected, lost bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.Ended, c.Lost = p.w.now(), lost
+}
+
+// adopt makes a connection the live one.
+func (p *Phone) adopt(won Outcome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	won.Conn.record.Adopted = p.w.now()
+	close(won.Conn.live)
+}
+
+// Races lists the races so far.
+func (p *Phone) Races() []Raced {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.records.races)
+}
+
+// Roams lists the races so far that were no attempts to connect.
+func (p *Phone) Roams() []Raced {
+	return slices.DeleteFunc(p.Races(), func(r Raced) bool { return r.Cause == roam.Connect })
+}
+
+// Made lists the authenticated connections so far, those that were never adopted included.
+func (p *Phone) Made() []Connected {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	made := make([]Connected, len(p.records.conns))
+	for i, c := range p.records.conns {
+		made[i] = *c
+	}
+	return made
+}
+
+// Connections lists the connections that were adopted, in that order.
+func (p *Phone) Connections() []Connected {
+	adopted := slices.DeleteFunc(p.Made(), func(c Connected) bool { return c.Adopted == 0 })
+	slices.SortStableFunc(adopted, func(a, b Connected) int { return int(a.Adopted - b.Adopted) })
+	return adopted
+}
+
+// Attempts lists the attempts so far.
+func (p *Phone) Attempts() []Attempted {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.records.attempts)
+}
+
+// Dial is a socket that the phone tried to open, as the network saw it.
+type Dial struct {
+	At time.Duration
+	// To is "lan", "tailnet", "relay" or "account", or else the address.
+	To   string
+	Port uint16
+}
+
+// Dialled lists the sockets that the phone tried to open since then, by the packets that it sent, in that order.
+func (w *World) Dialled(since time.Duration) []Dial {
+	names := map[string]string{LAN: "lan", Tailnet: "tailnet", w.relayHost.Addr().String(): "relay"}
+	var dials []Dial
+	for _, e := range w.Net.Trace().Find(func(e netsim.Event) bool {
+		return e.From == "phone" && e.Kind == netsim.SYN && !e.Again && e.Sent.Round(time.Microsecond) >= since
+	}) {
+		d := Dial{At: e.Sent.Round(time.Microsecond), To: e.Dst.Addr().String(), Port: e.Dst.Port()}
+		if name, ok := names[d.To]; ok {
+			d.To = name
+		} else if e.To == "account.example" {
+			d.To = "account"
 		}
-		set("cell", true)
-		set("wifi", true)
-		phone := w.Phone(s, AllRoutes)
-		phone.Stream = true
-		phone.Start()
-		p.At(20 * time.Second) // at home
-		set("wifi", false)
-		p.At(40 * time.Second) // in the street
-		set("tail", true)
-		p.At(60 * time.Second) // on the train: a tunnel, and the tailnet goes with the network under it
-		set("cell", false)
-		set("tail", false)
-		p.At(66 * time.Second)
-		set("cell", true)
-		p.At(90 * time.Second) // at the office, another Wi-Fi
-		w.WiFi.Move("office", "10.20.30.40")
-		set("wifi", true)
-		p.At(110 * time.Second)
-		r.Connections, r.Races, r.Ended = phone.Connections(), phone.Races(), p.Elapsed()
-		_, r.Lost, r.Gap = phone.Flow()
-	}}
+		dials = append(dials, d)
+	}
+	slices.SortStableFunc(dials, func(a, b Dial) int { return int(a.At - b.At) })
+	return dials
 }
 
-// ColdConnect is TR-1; it gives its first race.
-func ColdConnect(r *Record) scenarios.Scenario[Subject] {
-	return scenarios.Scenario[Subject]{ID: "race", Title: "cold connect on cellular", Play: func(p *scenarios.Play, s Subject) {
-		w := NewWorld(p, Setup{AcceptedAfter: 50 * ms, ColdStart: 200 * ms})
-		phone := w.Phone(s, AllRoutes)
-		connect(p, w, phone, 12*time.Second)
-		r.Races = phone.Races()
-	}}
+// To gives those dials that went there.
+func To(dials []Dial, names ...string) []Dial {
+	return slices.DeleteFunc(slices.Clone(dials), func(d Dial) bool { return !slices.Contains(names, d.To) })
 }
 
-// Dialled lists the lanes of a race that were dialled, with their slots.
-func (r Raced) Dialled() (slots []race.Slot, lanes []race.Lane) {
-	for i, l := range r.Lanes {
-		if l.State != race.Waiting {
-			slots, lanes = append(slots, r.Plan.Slots[i]), append(lanes, l)
+// order lists where the dials went, each place once, the account service left out.
+func order(dials []Dial) (places []string) {
+	for _, d := range dials {
+		if d.To != "account" && !slices.Contains(places, d.To) {
+			places = append(places, d.To)
 		}
 	}
-	return slots, lanes
+	return places
 }

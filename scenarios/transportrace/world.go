@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/seed-5a7f77c4/deadair/netsim"
 	"github.com/seed-5a7f77c4/deadair/scenarios"
 	"github.com/seed-5a7f77c4/deadair/scenarios/privaterouting/ca"
+	"github.com/seed-5a7f77c4/deadair/selection/memory"
 )
 
 // The world's addresses.
@@ -25,16 +27,33 @@ const (
 	Relay   = "wss://relay.example/tunnel/m1"
 )
 
-// Setup is how the world starts, and how its relay behaves.
+// Port is where the machine listens if Setup says nothing.
+const Port = 8787
+
+// owner is the account that owns the relay.
+const owner = "ann"
+
+// AllRoutes are the ways to the machine: LAN, tailnet and relay.
+var AllRoutes = RoutesAt(Port)
+
+// RelayOnly is the way through the relay alone.
+var RelayOnly = AllRoutes[2:]
+
+// RoutesAt are the ways to a machine that listens on this port.
+func RoutesAt(port uint16) []memory.Route {
+	return []memory.Route{{Address: LAN, Port: port}, {Address: Tailnet, Port: port}, {Address: Relay, Owner: owner}}
+}
+
+// Setup is how the world starts.
 type Setup struct {
-	// AcceptedAfter is the relay's time to accept, ColdStart its time to wake up and find the machine.
-	AcceptedAfter, ColdStart time.Duration
-	// OldRelay knows no ready=2. NeverReady accepts and says no more. ReadyFirst says ready before accepted.
-	OldRelay, NeverReady, ReadyFirst bool
-	// Orphans is the number of tunnels that are taken from the start by clients that have vanished.
-	Orphans int
+	// Relay is how the relay treats its clients.
+	Relay Tunnels
 	// TokenAfter is the account service's time to answer.
 	TokenAfter time.Duration
+	// Port is where the machine listens. Default: Port.
+	Port uint16
+	// Unregistered leaves the relay without the machine's control socket.
+	Unregistered bool
 }
 
 // World is the phone's surroundings. Use NewWorld.
@@ -42,45 +61,63 @@ type World struct {
 	*scenarios.Play
 	// WiFi, Cell and Tail are the phone's interfaces; all are down at first.
 	WiFi, Cell, Tail *netsim.Interface
+	// Machine is the server at the other end, Relay the tunnel relay before it.
+	Machine *Machine
+	Relay   *Tunneller
 
-	ctx            context.Context
-	phone, machine *netsim.Host
-	relayHost      *netsim.Host
-	authority      *ca.Authority
-	relay          *relay
-	mu             sync.Mutex
-	discovered     bool
-	watchers       []func(bool)
+	port                      uint16
+	ctx                       context.Context
+	phone, machine, relayHost *netsim.Host
+	authority                 *ca.Authority
+	system                    system
+	discovery                 discovery
 }
 
 // NewWorld builds the world and starts its programs.
 func NewWorld(p *scenarios.Play, s Setup) *World {
 	ctx, cancel := context.WithCancel(p.Context())
-	w := &World{Play: p, ctx: ctx, phone: p.Net.Host("phone"), machine: p.Net.Host("machine")}
-	w.WiFi = w.phone.Interface("wifi", netsim.Wireless, netsim.Zone("home"), netsim.Addresses("192.168.1.23"), netsim.StartsDown(), netsim.WhenGone(netsim.Abort))
+	if s.Port == 0 {
+		s.Port = Port
+	}
+	w := &World{Play: p, port: s.Port, ctx: ctx, phone: p.Net.Host("phone"), machine: p.Net.Host("machine")}
+	// A mobile system ends the sockets of an address that goes away, but for those of a tunnel: these hang.
+	w.WiFi = w.phone.Interface("wifi", netsim.Wireless, netsim.Zone(Home), netsim.Addresses(wifiAddress(Home)), netsim.StartsDown(), netsim.WhenGone(netsim.Abort))
 	w.Cell = w.phone.Interface("cell", netsim.Cellular, netsim.StartsDown(), netsim.WhenGone(netsim.Abort))
-	w.Tail = w.phone.Interface("tail", netsim.Tailnet, netsim.Zone("tailnet"), netsim.Addresses("100.64.0.2"), netsim.Isolated(), netsim.StartsDown(), netsim.WhenGone(netsim.Abort))
-	w.machine.Interface("lan", netsim.Wired, netsim.Zone("home"), netsim.Addresses(LAN))
+	w.Tail = w.phone.Interface("tail", netsim.Tailnet, netsim.Zone("tailnet"), netsim.Addresses("100.64.0.2"), netsim.Isolated(), netsim.StartsDown(), netsim.WhenGone(netsim.Vanish))
+	w.machine.Interface("lan", netsim.Wired, netsim.Zone(Home), netsim.Addresses(LAN))
 	w.machine.Interface("tail", netsim.Tailnet, netsim.Zone("tailnet"), netsim.Addresses(Tailnet), netsim.Isolated())
-	w.Cell.SetConditions(netsim.Conditions{Latency: 30 * time.Millisecond}, netsim.Conditions{Latency: 30 * time.Millisecond})
+	both := func(i *netsim.Interface, d time.Duration) {
+		i.SetConditions(netsim.Conditions{Latency: d}, netsim.Conditions{Latency: d})
+	}
+	both(w.Cell, 30*ms)
+	both(w.Tail, 2310*time.Microsecond) // what the LAN and the tailnet do falls into no common instant
 
 	var err error
 	w.authority, err = ca.New(1, time.Now())
 	require.NoError(p, err)
-	w.relay = newRelay(ctx, s)
+	w.Relay = newTunneller(w, s.Relay)
 	w.relayHost = p.Net.Host("relay.example")
-	w.serve(w.relayHost, w.relay)
+	w.serve(w.relayHost, w.Relay)
 	w.serve(p.Net.Host("account.example"), http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		time.Sleep(s.TokenAfter)
-		io.WriteString(rw, "token of ann")
+		io.WriteString(rw, token)
 	}))
-	w.listen(w.machine, ":8787", &machine{ctx: ctx, began: time.Now(), token: func(t string) bool { return t == "token of ann" }}, nil)
+	w.Machine = &Machine{w: w}
+	w.Machine.Listen(s.Port)
 	p.Cleanup(cancel)
-	p.Go("relay sweep", w.relay.sweep)
-	require.NoError(p, w.serveRelay())
+	p.Go("relay sweep", w.Relay.sweep)
+	if !s.Unregistered {
+		require.NoError(p, w.Machine.register())
+	}
 	return w
 }
 
+// neighbour puts another host beside the machine, with nothing that listens.
+func (w *World) neighbour(name, address string) {
+	w.Net.Host(name).Interface("lan", netsim.Wired, netsim.Zone(Home), netsim.Addresses(address))
+}
+
+// serve starts a program with TLS on its host.
 func (w *World) serve(host *netsim.Host, h http.Handler) {
 	cert, err := w.authority.Leaf(host.Name())
 	require.NoError(w, err)
@@ -90,20 +127,37 @@ func (w *World) serve(host *netsim.Host, h http.Handler) {
 func (w *World) listen(host *netsim.Host, address string, h http.Handler, secure *tls.Config) {
 	l, err := host.Listen("tcp", address)
 	require.NoError(w, err)
+	l = edge{l}
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
 	server := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0), BaseContext: func(net.Listener) context.Context { return w.ctx }}
 	w.Cleanup(func() { server.Close() })
-	w.Go("serve "+host.Name(), func() { server.Serve(l) })
+	w.Go("serve "+host.Name()+address, func() { server.Serve(l) })
 }
 
-// client is an HTTP client on a host, one connection for each request.
+// edge stands in front of a service, as a provider's edge does: the service never learns that a client has vanished.
+type edge struct{ net.Listener }
+
+func (e edge) Accept() (net.Conn, error) {
+	c, err := e.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return c, c.(*netsim.Conn).SetKeepAlive(false)
+}
+
+// client is an HTTP client on a host, one connection for each request. Its sockets send no probes of their own, as on a
+// mobile system: signs of life are the programs' business.
 func (w *World) client(h *netsim.Host) *http.Client {
+	quiet := netsim.Dialer{Host: h, KeepAlive: -1}
 	return &http.Client{Transport: &http.Transport{
-		DialContext:       h.DialContext,
+		DialContext:       quiet.DialContext,
 		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{RootCAs: w.authority.Pool(), Time: time.Now},
+		TLSClientConfig: &tls.Config{
+			RootCAs: w.authority.Pool(), Time: time.Now,
+			CurvePreferences: []tls.CurveID{tls.X25519}, // the post-quantum exchange costs as much as the rest together
+		},
 	}}
 }
 
@@ -111,24 +165,57 @@ func (w *World) dialing(h *netsim.Host) *websocket.DialOptions {
 	return &websocket.DialOptions{HTTPClient: w.client(h)}
 }
 
-// Discover lets the machine appear in the phone's discovery, or vanish from it.
+// discovery says whether the phone sees the machine on its network.
+type discovery struct {
+	hub hub[bool]
+	mu  sync.Mutex
+	now bool
+}
+
+// watch calls f with the present state and at every update, until stop.
+func (d *discovery) watch(f func(seen bool)) (stop func()) {
+	stop = d.hub.add(f)
+	f(d.sees())
+	return stop
+}
+
+func (d *discovery) sees() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.now
+}
+
+// Discover lets the machine appear in the phone's discovery, or vanish from it. Each call is an update, also one that
+// says nothing new.
 func (w *World) Discover(seen bool) {
-	w.mu.Lock()
-	w.discovered = seen
-	watchers := w.watchers
-	w.mu.Unlock()
-	for _, f := range watchers {
-		f(seen)
+	w.discovery.mu.Lock()
+	w.discovery.now = seen
+	w.discovery.mu.Unlock()
+	w.discovery.hub.tell(seen)
+}
+
+// hub tells its listeners what is new, in the order in which they came.
+type hub[T any] struct {
+	mu        sync.Mutex
+	listeners []*func(T)
+}
+
+func (h *hub[T]) add(f func(T)) (remove func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.listeners = append(h.listeners, &f)
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.listeners = slices.DeleteFunc(h.listeners, func(l *func(T)) bool { return l == &f })
 	}
 }
 
-// Dials gives the times and the kinds of the phone's sockets at the relay.
-func (w *World) Dials() int { return len(w.relay.seen()) }
-
-// FirstDirect gives the time of the phone's first packet to a direct address of the machine.
-func (w *World) FirstDirect() (time.Duration, bool) {
-	e, ok := w.Net.Trace().First(func(e netsim.Event) bool {
-		return e.From == "phone" && e.Kind&netsim.SYN != 0 && e.Dst.Port() == 8787
-	})
-	return e.Sent, ok
+func (h *hub[T]) tell(news T) {
+	h.mu.Lock()
+	listeners := slices.Clone(h.listeners)
+	h.mu.Unlock()
+	for _, f := range listeners {
+		(*f)(news)
+	}
 }

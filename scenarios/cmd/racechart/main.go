@@ -23,10 +23,11 @@ func main() {
 		dir = os.Args[1]
 	}
 	clock.Main(func(t *testing.T) {
-		var cold, walk transportrace.Record
-		scenarios.Run(t, transportrace.ColdConnect(&cold), transportrace.Ours(), scenarios.Seed(1)).Require(t)
-		scenarios.Run(t, transportrace.Walk(&walk), transportrace.Ours(), scenarios.Seed(1)).Require(t)
-		for name, svg := range map[string]string{"race.svg": gantt(cold.Races[0]), "walk.svg": timeline(walk)} {
+		var cold transportrace.Raced
+		var walk transportrace.Walked
+		scenarios.Run(t, transportrace.Connecting(&cold), transportrace.Ours(), scenarios.Seed(1)).Require(t)
+		scenarios.Run(t, transportrace.Walking(&walk, transportrace.Commute...), transportrace.Ours(), scenarios.Seed(1)).Require(t)
+		for name, svg := range map[string]string{"race.svg": gantt(cold), "walk.svg": timeline(walk)} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(svg), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -39,7 +40,7 @@ const (
 	frame            = `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="13"><rect width="100%%" height="100%%" fill="white"/>`
 )
 
-var colours = map[string]string{"lan": "#2e7d32", "tailnet": "#1565c0", "relay": "#ef6c00", "up": "#90a4ae"}
+var colours = map[string]string{"lan": "#2e7d32", "tailnet": "#1565c0", "relay": "#ef6c00", "up": "#90a4ae", "race": "#6a1b9a", "stream": "#78909c"}
 
 // chart places bars on a common axis.
 type chart struct {
@@ -71,7 +72,7 @@ func (c *chart) finish(title string, step time.Duration) string {
 	var axis strings.Builder
 	for d := time.Duration(0); d <= c.span; d += step {
 		fmt.Fprintf(&axis, `<line x1="%.1f" y1="34" x2="%.1f" y2="%d" stroke="#ddd"/><text x="%.1f" y="%d" text-anchor="middle" font-size="11">%v</text>`,
-			c.x(d), c.x(d), bottom, c.x(d), bottom+16, d)
+			c.x(d), c.x(d), bottom, c.x(d), bottom+16, fmt.Sprintf("%g s", d.Seconds()))
 	}
 	return fmt.Sprintf(frame, left+width+110, bottom+30) + fmt.Sprintf(`<text x="10" y="22" font-size="16">%s</text>`, title) + axis.String() + c.String() + "</svg>\n"
 }
@@ -94,20 +95,26 @@ func gantt(r transportrace.Raced) string {
 	return c.finish("Cold connect on cellular: pale = socket opening, full = open, hello under way", 100*time.Millisecond)
 }
 
-func timeline(r transportrace.Record) string {
+func timeline(r transportrace.Walked) string {
 	c := &chart{span: r.Ended}
-	for _, name := range []string{"wifi", "cell", "tail"} {
-		y := c.row("interface " + name)
-		since := time.Duration(-1)
-		for _, m := range append(r.Marks, transportrace.Mark{At: r.Ended, Interface: name}) {
-			switch {
-			case m.Interface != name:
-			case m.Up && since < 0:
-				since = m.At
-			case !m.Up && since >= 0:
-				c.bar(y, since, m.At, colours["up"], "1")
-				since = -1
+	for _, i := range []struct {
+		name string
+		up   func(transportrace.Leg) bool
+	}{
+		{"Wi-Fi", func(l transportrace.Leg) bool { return l.WiFi != "" }},
+		{"cellular", func(l transportrace.Leg) bool { return l.Cell }},
+		{"tailnet", func(l transportrace.Leg) bool { return l.Tail }},
+	} {
+		y := c.row(i.name)
+		var at time.Duration
+		for _, l := range r.Legs {
+			if i.up(l) {
+				c.bar(y, at, at+l.For, colours["up"], "1")
 			}
+			if i.name == "Wi-Fi" && l.WiFi != "" {
+				c.text(y, at, l.WiFi)
+			}
+			at += l.For
 		}
 	}
 	y := c.row("class in use")
@@ -116,17 +123,27 @@ func timeline(r transportrace.Record) string {
 		if end == 0 {
 			end = r.Ended
 		}
-		c.bar(y, u.At, end, colours[u.Class.String()], "1")
-		c.text(y, u.At, u.Class.String())
+		c.bar(y, u.Adopted, end, colours[u.Class.String()], "1")
+		c.text(y, u.Adopted, u.Class.String())
 	}
 	y = c.row("races")
 	for _, race := range r.Races {
-		_, lanes := race.Dialled()
-		var took time.Duration
-		for _, l := range lanes {
-			took = max(took, l.Ended)
-		}
-		c.bar(y, race.At-took, race.At, "#6a1b9a", "1")
+		c.bar(y, race.Began, race.Ended, colours["race"], "1")
 	}
-	return c.finish(fmt.Sprintf("A walk: home, street, tunnel, office (stream: %d lost, longest gap %v)", r.Lost, r.Gap.Round(10*time.Millisecond)), 10*time.Second)
+	y = c.row("sockets dialled")
+	for _, d := range r.Dials {
+		if colour := colours[d.To]; colour != "" {
+			c.bar(y, d.At, d.At, colour, "1")
+		}
+	}
+	y = c.row("the machine's stream")
+	at := time.Duration(0)
+	for _, s := range append(r.Silences, transportrace.Silence{From: r.Ended}) {
+		c.bar(y, at, s.From, colours["stream"], "1")
+		at = s.To
+	}
+	for _, s := range r.Silences {
+		c.text(y, s.From, (s.To - s.From).Round(10*time.Millisecond).String())
+	}
+	return c.finish("A walk: green = LAN, blue = tailnet, orange = relay, grey = interfaces and the stream", 10*time.Second)
 }
