@@ -42,7 +42,7 @@ determinism: ## the determinism tests at 1, 2 and 4 processors, again and again
 	$(GO) test -race -count=5 -cpu=1,2,4 -run 'Determin|Replay|Repeat' ./clock/... ./netsim/... ./scenarios/...
 
 bench: ## benchmarks beside what one would take instead, as ratios
-	$(GO) test -run '^$$' -bench . -benchmem ./clock ./selection/... ./scenarios/privaterouting
+	$(GO) test -run '^$$' -bench . -benchmem ./clock ./selection/... ./scenarios/privaterouting ./scenarios/transportrace
 	cd socksrelay/bench && $(GO) test -run '^$$' -bench . .
 	cd netsim/programs && $(GO) test -run '^$$' -bench . . | $(GO) run ./cmd/ratios
 
