@@ -172,7 +172,7 @@ func (b *bubble) recoverDriver() {
 func (b *bubble) inhabitants() []goroutine {
 	var in []goroutine
 	for _, g := range goroutines(b.id.Load()) {
-		if g.id != b.harness.Load() && !strings.Contains(g.stack, "testing/synctest.testingSynctestTest") &&
+		if g.id != b.harness.Load() && g.state != "synctest.Run" && !strings.Contains(g.stack, "testing/synctest.testingSynctestTest") &&
 			!strings.Contains(g.stack, "testing.testingSynctestTest") {
 			in = append(in, g)
 		}
@@ -195,12 +195,12 @@ func (b *bubble) inside(t *testing.T, f func(t *testing.T)) {
 		defer close(ended)
 		b.body(t, f)
 	}()
-	b.await(ended)
+	b.await(t, ended)
 }
 
 // await waits for the body, within the budget, and gives the watchdog its heartbeats: a timer that runs out at doubled
 // intervals of virtual time. It stops after 34 years, so that the runtime can still tell that nothing is left to happen.
-func (b *bubble) await(ended <-chan struct{}) {
+func (b *bubble) await(t *testing.T, ended <-chan struct{}) {
 	beat := time.NewTimer(time.Millisecond)
 	defer beat.Stop()
 	var over <-chan time.Time
@@ -215,6 +215,7 @@ func (b *bubble) await(ended <-chan struct{}) {
 			return
 		case <-over:
 			b.fail(fmt.Errorf("%w: the body has not returned after %v. Its goroutines stand here:%s", ErrBudget, b.budget, list(b.inhabitants())))
+			t.Fail() // its cleanups show what they show of a failed test
 			return
 		case <-beat.C:
 			b.beats.Add(1)
@@ -275,6 +276,7 @@ func (b *bubble) last(t *testing.T) {
 		time.Sleep(b.grace)
 	}
 	switch {
+	case b.failed(ErrBudget):
 	case t.Failed():
 		b.mu.Lock()
 		stopped := b.stopped

@@ -15,21 +15,22 @@ type config struct {
 	grace    time.Duration
 	budget   time.Duration
 	seed     uint64
+	noSeed   error // why there is no default
 }
 
 // bubbleStart is where the time of every bubble starts.
 var bubbleStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func configure(opts []Option) (config, error) {
-	seed, err := DefaultSeed()
-	if err != nil {
-		return config{}, err
-	}
-	c := config{patience: 5 * time.Second, grace: 10 * time.Second, seed: seed}
+	c := config{patience: 5 * time.Second, grace: 10 * time.Second}
+	c.seed, c.noSeed = DefaultSeed()
 	for _, opt := range opts {
 		if err := opt(&c); err != nil {
 			return config{}, err
 		}
+	}
+	if c.noSeed != nil {
+		return config{}, c.noSeed
 	}
 	if c.busy == 0 {
 		c.busy = 12 * c.patience
@@ -71,7 +72,7 @@ func Budget(d time.Duration) Option { return natural("Budget", d, func(c *config
 
 // Seed is the seed a failure is reported with. Default: DefaultSeed.
 func Seed(seed uint64) Option {
-	return func(c *config) error { c.seed = seed; return nil }
+	return func(c *config) error { c.seed, c.noSeed = seed, nil; return nil }
 }
 
 func natural(name string, d time.Duration, set func(*config)) Option {

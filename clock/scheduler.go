@@ -50,6 +50,9 @@ const linger = time.Second
 
 const never = time.Duration(1<<63 - 1)
 
+// farthest is the latest time that an event happens at: what is added to it on the way still is a duration.
+const farthest = never / 2
+
 // Key orders the events of one instant: by Name, then by Kind. Names are made
 // of what a thing is called (a path, a connection), never of the order in which
 // things arrived: arrival order is what differs between two runs.
@@ -109,7 +112,8 @@ func (s *Scheduler) Now() time.Duration { return time.Since(s.epoch) }
 
 // Schedule puts e into the queue for the time at, or moves it there when it is
 // queued already. A time that has passed means as soon as possible, in the order
-// of the times that were asked for. In a bubble
+// of the times that were asked for; one that is more than 146 years away means
+// then. In a bubble
 // an event happens a nanosecond after its time at the earliest: all that is awake
 // comes to rest first, and what it still schedules takes part in the order; and a
 // test that sleeps until a round time and calls synctest.Wait has that instant to
@@ -139,7 +143,7 @@ func (s *Scheduler) ScheduleLazily(e *Event, at, slack time.Duration) bool {
 	if e.index != 0 {
 		s.dequeue(e)
 	}
-	e.want, e.at, e.slack = at, at, 0
+	e.want, e.at, e.slack = at, min(at, farthest), 0
 	if s.bubble {
 		e.at++
 		if slack > 0 {
@@ -359,14 +363,33 @@ func (s *Scheduler) run(e *Event, now time.Duration) {
 	}
 	s.remove(e)
 	s.ran++
-	s.mu.Unlock()
-	e.Handler.Fire(now)
-	s.mu.Lock()
+	s.call(e, now)
 	if lazy {
 		s.lazy.Add(-1)
 	} else {
 		s.last = now
 	}
+}
+
+// call lets e happen without the lock, and has it again however that ends: the
+// caller's deferred calls count on it. A handler must return; Goexit would end
+// the worker, and with it the network, without a word.
+func (s *Scheduler) call(e *Event, now time.Duration) {
+	returned := false
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		if returned {
+			return
+		}
+		r := recover()
+		if r == nil {
+			r = fmt.Sprintf("clock: Scheduler: the handler of event %q called runtime.Goexit, as FailNow and require do", e.Key.Name)
+		}
+		panic(r)
+	}()
+	e.Handler.Fire(now)
+	returned = true
 }
 
 // rest lets everybody come to rest whom a timer of the program woke in this very

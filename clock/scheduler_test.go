@@ -3,6 +3,7 @@ package clock
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -46,6 +47,41 @@ func TestSchedulerRunsInTheOrderOfTimeThenKey(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		require.Equal(t, []string{"past/0", "c/0", "a/9", "b/0", "b/1"}, got.all())
 		require.EqualValues(t, 5, s.Ran())
+	})
+}
+
+// TestSchedulerReachesNoEnd: the latest time there is does not wrap around to one that has passed.
+func TestSchedulerReachesNoEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewScheduler()
+		defer s.Close()
+		var got notes
+		for _, at := range []time.Duration{never, never - 1} {
+			e := got.event("far", 0)
+			s.Schedule(e, at)
+			require.Equal(t, at, e.At())
+		}
+		s.Schedule(got.event("near", 0), time.Second)
+		time.Sleep(time.Hour)
+		require.Equal(t, []string{"near/0"}, got.all())
+	})
+}
+
+// TestSchedulerHandlerDoesNotReturn: its panic goes through as it is, and leaves no lock behind; that it ended its
+// goroutine is a panic, since that goroutine may be the scheduler's own.
+func TestSchedulerHandlerDoesNotReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewScheduler()
+		defer s.Close()
+		for want, f := range map[string]func(time.Duration){
+			"boom": func(time.Duration) { panic("boom") },
+			`clock: Scheduler: the handler of event "e" called runtime.Goexit, as FailNow and require do`: func(time.Duration) { runtime.Goexit() },
+		} {
+			s.ScheduleLazily(&Event{Key: Key{Name: "e"}, Handler: HandlerFunc(f)}, s.Now(), time.Hour)
+			time.Sleep(time.Second)
+			require.PanicsWithValue(t, want, s.CatchUp)
+			require.Zero(t, s.Len())
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package clock
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -152,6 +153,37 @@ func (g goroutine) where() frame {
 	return g.creator
 }
 
+// caller is the innermost frame of the program under test: neither of the standard library nor of the packages that
+// simulate.
+func (g goroutine) caller() frame {
+	for _, f := range g.frames {
+		if f.file != "" && !strings.HasPrefix(f.file, stdlib) && !simulates(f.function) {
+			return f
+		}
+	}
+	return frame{}
+}
+
+// stdlib is where the standard library's sources lie, as stacks have it.
+var stdlib = func() string {
+	pc := reflect.ValueOf(strings.Cut).Pointer()
+	file, _ := runtime.FuncForPC(pc).FileLine(pc)
+	return strings.TrimSuffix(file, "strings/strings.go")
+}()
+
+func simulates(function string) bool {
+	rest, ours := strings.CutPrefix(function, "github.com/seed-5a7f77c4/deadair/")
+	if !ours {
+		return false
+	}
+	for _, p := range []string{"clock.", "netsim.", "netsim/dnsserver.", "blackhole.", "socksrelay."} {
+		if strings.HasPrefix(rest, p) {
+			return true
+		}
+	}
+	return false
+}
+
 func machinery(function string) bool {
 	for _, p := range []string{"runtime.", "runtime/", "sync.", "sync/", "internal/", "net.", "syscall.", "os.", "time.", "golang.org/x/sys/"} {
 		if strings.HasPrefix(function, p) {
@@ -168,6 +200,9 @@ func list(gs []goroutine) string {
 	var lines []string
 	for _, g := range gs {
 		line := fmt.Sprintf("%v [%s]", g.where(), g.state)
+		if by := g.caller(); by != g.where() && by.function != "" {
+			line += fmt.Sprintf(", called by %v", by)
+		}
 		if g.creator.function != "" {
 			line += fmt.Sprintf(", started by %v", g.creator)
 		}

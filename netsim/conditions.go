@@ -229,8 +229,8 @@ func (c Conditions) Validate() error {
 		field string
 		value time.Duration
 	}{{"Latency", c.Latency}, {"Jitter", c.Jitter}} {
-		if d.value < 0 {
-			return bad(d.field, d.value, "0 or more")
+		if d.value < 0 || d.value > maxDelay {
+			return bad(d.field, d.value, fmt.Sprintf("0 to %v", maxDelay))
 		}
 	}
 	for _, n := range []struct {
@@ -280,7 +280,12 @@ func (c Conditions) validateSchedule() error {
 	if len(c.Schedule.Phases) == 0 {
 		return fmt.Errorf("netsim: Conditions.Schedule has no phases")
 	}
+	var total time.Duration
 	for i, p := range c.Schedule.Phases {
+		total += p.For
+		if total < 0 && p.For > 0 {
+			return fmt.Errorf("netsim: Schedule.Phases[%d].For is %v: the phases take more than %v together", i, p.For, time.Duration(math.MaxInt64))
+		}
 		if p.For <= 0 {
 			return fmt.Errorf("netsim: Schedule.Phases[%d].For is %v: must be more than 0", i, p.For)
 		}
@@ -323,6 +328,8 @@ func (s Slots) validate() error {
 	switch {
 	case s.MinDelay < 0:
 		return fmt.Errorf("netsim: Slots.MinDelay is %v: must be 0 or more", s.MinDelay)
+	case s.maxDelay() > maxDelay:
+		return fmt.Errorf("netsim: Slots.MinDelay and MaxDelay are %v and %v: must be at most %v", s.MinDelay, s.MaxDelay, maxDelay)
 	case s.MaxDelay != 0 && s.MaxDelay < s.MinDelay:
 		return fmt.Errorf("netsim: Slots.MaxDelay is %v: must not be less than MinDelay %v", s.MaxDelay, s.MinDelay)
 	case s.Packets < 0:

@@ -168,14 +168,17 @@ func TestIPv6FallsBackToIPv4(t *testing.T) {
 	}, tenms)
 }
 
+// TestBacklogFull: a backlog of 1 lets two wait; the dials of the others take
+// one of their retries.
 func TestBacklogFull(t *testing.T) {
 	netsim.Run(t, func(t *testing.T, n *netsim.Network) {
-		a, b := n.Host("a"), n.Host("b", netsim.HostBacklog(2))
+		a, b := n.Host("a"), n.Host("b", netsim.HostBacklog(1))
 		l := listen(t, b, ":7")
 		took := make([]time.Duration, 4)
 		done := make(chan int)
 		for i := range took {
 			n.Go("dial", func() {
+				time.Sleep(time.Duration(i) * 50 * ms) // the handshakes do not overlap
 				took[i] = after(func() {
 					_, err := a.Dial("tcp", "b:7")
 					require.NoError(t, err)

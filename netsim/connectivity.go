@@ -70,6 +70,9 @@ func (h *Host) WatchConnectivity(delay time.Duration, f func(Connectivity)) (sto
 	if delay < 0 {
 		panic(fmt.Errorf("netsim: Host.WatchConnectivity(%v): the delay is negative", delay))
 	}
+	if delay > maxDelay {
+		panic(fmt.Errorf("netsim: Host.WatchConnectivity(%v): the delay is more than %v", delay, maxDelay))
+	}
 	if f == nil {
 		panic(fmt.Errorf("netsim: Host.WatchConnectivity(%v, nil): there is nothing to call", delay))
 	}

@@ -464,6 +464,9 @@ func (s *PacketConn) setDeadlines(t time.Time, read, write bool) error {
 func (s *PacketConn) SetReadBuffer(bytes int) error {
 	s.host.n.enter()
 	defer s.host.n.mu.Unlock()
+	if err := s.usable(); err != nil {
+		return s.opError("set", s.remote, err)
+	}
 	s.limit = max(bytes, 1)
 	return nil
 }

@@ -241,11 +241,15 @@ func (h *Host) newFlow(to string, proto Proto, port uint16) *flow {
 	k := flowKey{h.name, to, proto, port}
 	n.flows[k]++
 	nth := n.flows[k]
+	return &flow{name: k.name(nth), nth: nth, openedAt: -1, firstAt: -1}
+}
+
+func (k flowKey) name(nth int) string {
 	mark := ""
-	if proto == UDP {
+	if k.proto == UDP {
 		mark = "/udp"
 	}
-	return &flow{name: fmt.Sprintf("%s>%s:%d%s#%d", h.name, to, port, mark, nth), nth: nth, openedAt: -1, firstAt: -1}
+	return fmt.Sprintf("%s>%s:%d%s#%d", k.from, k.to, k.port, mark, nth)
 }
 
 // local is the address to dial from. Its parts are zero where the network is to
@@ -314,11 +318,7 @@ func (d *Dialer) connect(ctx context.Context, network string, remote netip.AddrP
 	if in != nil {
 		c.peerHost = in.host
 	}
-	k := d.KeepAliveConfig
-	if !k.Enable && d.KeepAlive >= 0 {
-		k = net.KeepAliveConfig{Enable: true, Idle: d.KeepAlive}
-	}
-	c.keepAlive(k)
+	c.keepAlive(keepAliveOf(d.KeepAlive, d.KeepAliveConfig))
 	h.conns[connKey{local, remote}] = c
 	c.start, c.dialing = true, true
 	c.give(n.sched.Now())

@@ -152,6 +152,9 @@ func (n *Network) validRule(r *Rule) error {
 	if r.First > 0 && r.Last == 0 {
 		r.Last = r.First
 	}
+	if l := r.Between; l != nil && (l.there == nil || l.there.n != n) {
+		return fmt.Errorf("the link of Between belongs to another network, or to none")
+	}
 	v := r.Verdict
 	switch {
 	case r.New && r.Established:
@@ -180,6 +183,8 @@ func (n *Network) validRule(r *Rule) error {
 		return fmt.Errorf("%v has no connection that could be reset", r.Proto)
 	case v.Delay < 0 || v.Duplicate < 0 || v.Truncate < 0:
 		return fmt.Errorf("a negative number (Delay %v, Duplicate %d, Truncate %d) in the verdict", v.Delay, v.Duplicate, v.Truncate)
+	case v.Delay > maxDelay || v.Duplicate > maxCopies:
+		return fmt.Errorf("a delay of %v or %d copies in the verdict are more than %v or %d", v.Delay, v.Duplicate, maxDelay, maxCopies)
 	case v.Action > Reset:
 		return fmt.Errorf("there is no action %d", v.Action)
 	case v.Action != Pass && v != Verdict{Action: v.Action, Why: v.Why}:
@@ -189,6 +194,9 @@ func (n *Network) validRule(r *Rule) error {
 	}
 	return nil
 }
+
+// maxCopies bounds what a verdict makes of one packet.
+const maxCopies = 1 << 16
 
 // kindsOf are the kinds of packet that a transport has.
 func kindsOf(p Proto) Kind {

@@ -69,8 +69,8 @@ func InZone(zone string) HostOption { return func(h *Host) { h.first().zone = zo
 
 // HostBacklog is the [Backlog] of this host's listeners.
 func HostBacklog(n int) HostOption {
-	if n < 1 {
-		panic(fmt.Errorf("netsim: HostBacklog(%d): at least 1", n))
+	if n < 0 {
+		panic(fmt.Errorf("netsim: HostBacklog(%d): at least 0", n))
 	}
 	return func(h *Host) { h.backlog = n }
 }
@@ -334,6 +334,11 @@ func (h *Host) inputSegment(now time.Duration, p *packet) {
 	seg := p.seg
 	p.seg = nil
 	n.freePacket(p)
+	if l := c.listener; l != nil && l.ignores(seg) {
+		n.note(Event{Why: h.name + ": backlog full, ACK ignored", Flow: c.flow.name})
+		seg.Free()
+		return
+	}
 	c.ep.Input(now, seg)
 	c.settle(now)
 }

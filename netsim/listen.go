@@ -1,6 +1,8 @@
 package netsim
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -11,28 +13,70 @@ import (
 	"time"
 
 	"github.com/seed-5a7f77c4/deadair/clock"
+	"github.com/seed-5a7f77c4/deadair/netsim/internal/tcp"
 )
 
 // A Listener accepts streams. It has the methods of *net.TCPListener that a
 // program is likely to call.
 type Listener struct {
-	host     *Host
-	local    netip.AddrPort // the address is invalid for all of the host's
-	network  string
-	backlog  int
-	half     int // handshakes under way
-	ready    []*Conn
-	cond     *sync.Cond
-	closed   bool
-	by       time.Duration
-	timer    clock.Event
-	failures []error
-	embryos  []*Conn
+	host      *Host
+	local     netip.AddrPort // the address is invalid for all of the host's
+	network   string
+	backlog   int
+	ready     []*Conn
+	cond      *sync.Cond
+	closed    bool
+	by        time.Duration
+	timer     clock.Event
+	failures  []error
+	keepAlive net.KeepAliveConfig
+	embryos   []*Conn
 }
 
 // Listen is net.Listen on this host: networks tcp, tcp4 and tcp6, addresses such
 // as ":443", "127.0.0.1:0" or one of the host's own.
 func (h *Host) Listen(network, address string) (net.Listener, error) {
+	l, err := h.listen(network, address)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// A ListenConfig listens on a host as net.ListenConfig does.
+type ListenConfig struct {
+	Host *Host // where to listen
+	// KeepAliveConfig and KeepAlive are net.ListenConfig's: accepted streams send
+	// probes by default, and none when KeepAlive is negative.
+	KeepAlive       time.Duration
+	KeepAliveConfig net.KeepAliveConfig
+}
+
+// Listen is that of net.ListenConfig, for the networks that [Host.Listen] knows.
+func (lc *ListenConfig) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	if lc.Host == nil {
+		return nil, &net.OpError{Op: "listen", Net: network, Err: errors.New("netsim: ListenConfig.Listen: there is no Host")}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, &net.OpError{Op: "listen", Net: network, Err: contextError(err)}
+	}
+	l, err := lc.Host.listen(network, address)
+	if err != nil {
+		return nil, err
+	}
+	l.keepAlive = keepAliveOf(lc.KeepAlive, lc.KeepAliveConfig)
+	return l, nil
+}
+
+// keepAliveOf is what a Dialer's or a ListenConfig's two fields come to.
+func keepAliveOf(d time.Duration, k net.KeepAliveConfig) net.KeepAliveConfig {
+	if !k.Enable && d >= 0 {
+		return net.KeepAliveConfig{Enable: true, Idle: d}
+	}
+	return k
+}
+
+func (h *Host) listen(network, address string) (*Listener, error) {
 	proto, family, host, port, err := split(network, address)
 	if err == nil && proto != TCP {
 		err = unexpectedType(address)
@@ -59,7 +103,7 @@ func (h *Host) Listen(network, address string) (net.Listener, error) {
 	} else if taken(port) {
 		return nil, opError("listen", network, nil, addr(proto, netip.AddrPortFrom(orAny(at, family), port)), syscall.EADDRINUSE)
 	}
-	l := &Listener{host: h, local: netip.AddrPortFrom(at, port), network: network, backlog: h.backlog, cond: sync.NewCond(&n.mu)}
+	l := &Listener{host: h, local: netip.AddrPortFrom(at, port), network: network, backlog: h.backlog, cond: sync.NewCond(&n.mu), keepAlive: net.KeepAliveConfig{Enable: true}}
 	h.listeners = append(h.listeners, l)
 	return l, nil
 }
@@ -134,15 +178,15 @@ func (h *Host) listener(a netip.AddrPort) *Listener {
 func (l *Listener) inputSYN(now time.Duration, p *packet) {
 	h := l.host
 	n := h.n
-	if l.half+len(l.ready) >= l.backlog {
+	if l.full() {
 		n.note(Event{Why: h.name + ": backlog full, SYN dropped", Flow: p.flow.name})
 		n.freePacket(p) // as Linux does: it will come again
 		return
 	}
 	c := n.newConn(h, p.dst, p.src, l.network, p.flow, p.flow.name+" server")
 	c.peerHost, c.out, c.in, c.listener = p.from, p.in, p.out, l
+	c.keepAlive(l.keepAlive)
 	h.conns[connKey{c.local, c.remote}] = c
-	l.half++
 	l.embryos = append(l.embryos, c)
 	seg := p.seg
 	p.seg = nil
@@ -150,6 +194,19 @@ func (l *Listener) inputSYN(now time.Duration, p *packet) {
 	c.ep.Accept(now, seg)
 	seg.Free()
 	c.settle(now)
+}
+
+// full reports whether no more connections may wait for Accept: one more than
+// the backlog do, as on Linux (sk_acceptq_is_full). Handshakes under way do not
+// count.
+func (l *Listener) full() bool { return len(l.ready) > l.backlog }
+
+// ignores reports whether a segment is dropped that would end a handshake, since
+// the connection could not wait for Accept. As with tcp_abort_on_overflow = 0
+// the peer, which believes that it is connected, is not told; the SYN-ACK is
+// sent again, and what answers it, or data that is sent again, may find room.
+func (l *Listener) ignores(s *tcp.Segment) bool {
+	return l.full() && s.Flags&(tcp.ACK|tcp.SYN|tcp.RST) == tcp.ACK
 }
 
 // established moves a connection whose handshake is done into the queue.
@@ -169,7 +226,6 @@ func (l *Listener) drop(c *Conn) {
 func (l *Listener) leave(c *Conn) {
 	if i := slices.Index(l.embryos, c); i >= 0 {
 		l.embryos = slices.Delete(l.embryos, i, i+1)
-		l.half--
 	}
 }
 
@@ -236,13 +292,13 @@ func (l *Listener) FailAccept(errs ...error) {
 	l.cond.Broadcast()
 }
 
-// SetBacklog is how many connections wait for Accept from now on.
+// SetBacklog changes the listener's [Backlog].
 func (l *Listener) SetBacklog(k int) {
 	l.host.n.enter()
 	defer l.host.n.mu.Unlock()
 	l.host.n.mustWork("Listener.SetBacklog")
-	if k < 1 {
-		panic(fmt.Errorf("netsim: Listener.SetBacklog(%d): at least 1", k))
+	if k < 0 {
+		panic(fmt.Errorf("netsim: Listener.SetBacklog(%d): at least 0", k))
 	}
 	l.backlog = k
 }
@@ -289,7 +345,7 @@ func (l *Listener) Close() error {
 // abandon closes the listener without a word to anybody.
 func (l *Listener) abandon() {
 	l.closed = true
-	l.embryos, l.ready, l.half = nil, nil, 0
+	l.embryos, l.ready = nil, nil
 	l.host.listeners = slices.DeleteFunc(l.host.listeners, func(x *Listener) bool { return x == l })
 	l.cond.Broadcast()
 }

@@ -46,6 +46,10 @@ type endpoints struct {
 // which nothing has passed for a while; both directions count, as they do for a
 // connection tracker. A SYN or a datagram makes a flow known again. A link has
 // one at most.
+//
+// Keep-alive probes count. By Go's default both ends of a stream send them every
+// 15 s, so nothing is forgotten unless both switch them off: with a negative
+// KeepAlive in [Dialer] and [ListenConfig], or by SetKeepAlive(false).
 func (l *Link) ForgetIdle(idle time.Duration, how Expiry) *Fault {
 	n := l.there.n
 	n.enter()

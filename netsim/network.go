@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/seed-5a7f77c4/deadair/clock"
 	"github.com/seed-5a7f77c4/deadair/netsim/internal/tcp"
@@ -61,6 +62,9 @@ func New(opts ...Option) *Network {
 	o := defaultOptions()
 	for _, opt := range opts {
 		opt(&o)
+	}
+	if o.noSeed != nil {
+		panic(fmt.Errorf("netsim: New: %w", o.noSeed))
 	}
 	n := &Network{
 		opts:   o,
@@ -131,6 +135,9 @@ func (n *Network) at(name string, kind uint8, when time.Duration, f func(now tim
 // The name also shows in the trace.
 func (n *Network) Go(name string, f func()) {
 	n.mustBeOpen("Go", name)
+	if f == nil {
+		panic(fmt.Errorf("netsim: Network.Go(%q, nil): there is nothing to call", name))
+	}
 	n.at("go "+name, kindStart, n.sched.Now(), func(now time.Duration) {
 		go f()
 	})
@@ -140,8 +147,13 @@ func (n *Network) Go(name string, f func()) {
 // scripts: "at 20 s, cut the link".
 func (n *Network) After(d time.Duration, name string, f func()) {
 	n.mustBeOpen("After", name)
-	if d < 0 {
+	switch {
+	case d < 0:
 		panic(fmt.Errorf("netsim: Network.After(%v, %q): the time is negative", d, name))
+	case d > maxDelay:
+		panic(fmt.Errorf("netsim: Network.After(%v, %q): the time is more than %v", d, name, maxDelay))
+	case f == nil:
+		panic(fmt.Errorf("netsim: Network.After(%v, %q, nil): there is nothing to call", d, name))
 	}
 	n.at("go "+name, kindStart, n.sched.Now()+d, func(now time.Duration) {
 		go f()
@@ -213,8 +225,8 @@ func (n *Network) Host(name string, opts ...HostOption) *Host {
 	n.enter()
 	defer n.mu.Unlock()
 	n.mustWork(fmt.Sprintf("Network.Host(%q)", name))
-	if name == "" || strings.ContainsAny(name, " :>#!/") {
-		panic(fmt.Errorf("netsim: Network.Host(%q): a name is a host name, without spaces or any of : > # ! /", name))
+	if err := validName(name); err != nil {
+		panic(fmt.Errorf("netsim: Network.Host(%q): %w", name, err))
 	}
 	if n.hosts[fold(name)] != nil {
 		panic(fmt.Errorf("netsim: Network.Host(%q): there is a host of that name", name))
@@ -251,11 +263,34 @@ func (n *Network) Alias(name string, hosts ...*Host) {
 	n.enter()
 	defer n.mu.Unlock()
 	n.mustWork(fmt.Sprintf("Network.Alias(%q)", name))
-	if n.hosts[fold(name)] != nil || name == "" || len(hosts) == 0 || slices.Contains(hosts, nil) {
-		panic(fmt.Errorf("netsim: Network.Alias(%q, %v): the name is taken or empty, or a host is missing", name, hosts))
+	if err := validName(name); err != nil {
+		panic(fmt.Errorf("netsim: Network.Alias(%q, %v): %w", name, hosts, err))
+	}
+	if n.hosts[fold(name)] != nil || len(hosts) == 0 || slices.Contains(hosts, nil) {
+		panic(fmt.Errorf("netsim: Network.Alias(%q, %v): the name is taken, or a host is missing", name, hosts))
 	}
 	n.names[fold(name)] = slices.Clone(hosts)
 }
+
+// validName says why a name could not be dialled, or not be told apart in the trace.
+func validName(name string) error {
+	odd := func(r rune) bool {
+		return !unicode.IsGraphic(r) || unicode.IsSpace(r) || strings.ContainsRune(":>#!/[]", r)
+	}
+	_, err := netip.ParseAddr(name)
+	switch {
+	case fold(name) == "" || strings.ContainsFunc(name, odd):
+		return errors.New("a name is a host name, without spaces or any of : > # ! / [ ]")
+	case err == nil:
+		return errors.New("a dial takes the name for an address: give the host that address, and another name")
+	case fold(name) == "localhost":
+		return errors.New("every host has that name for itself")
+	}
+	return nil
+}
+
+// maxDelay bounds what a delay can be, so that the sum of a few still is a duration.
+const maxDelay = 10 * 365 * 24 * time.Hour
 
 // fold makes one of the names that DNS takes for the same.
 func fold(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
@@ -295,7 +330,7 @@ func (n *Network) Close() error {
 	var errs []error
 	for _, f := range n.faults {
 		if f.hits == 0 && !f.mayMiss {
-			errs = append(errs, fmt.Errorf("netsim: %s never bit: nothing matched it (MayMiss says that this is fine)", f.name))
+			errs = append(errs, f.missed())
 		}
 	}
 	n.mu.Unlock()

@@ -14,6 +14,7 @@ type Option func(*options)
 
 type options struct {
 	seed       uint64
+	noSeed     error // why there is no default
 	defaults   Conditions
 	stream     tcp.Config
 	backlog    int
@@ -28,11 +29,8 @@ type options struct {
 
 func defaultOptions() options {
 	seed, err := clock.DefaultSeed()
-	if err != nil {
-		panic(err)
-	}
 	return options{
-		seed: seed,
+		seed: seed, noSeed: err,
 		stream: tcp.Config{
 			SendBuffer: 4 << 20, RecvBuffer: 4 << 20,
 			SYNRetries: 6, SYNACKRetries: 5, Retries: 15,
@@ -48,7 +46,7 @@ func defaultOptions() options {
 // DEADAIR_SEED, or 1.
 func Seed(seed uint64) Option {
 	return func(o *options) {
-		o.seed = seed
+		o.seed, o.noSeed = seed, nil
 		o.clock = append(o.clock, clock.Seed(seed))
 	}
 }
@@ -106,11 +104,16 @@ func Retries(n int) Option {
 	return func(o *options) { o.stream.Retries = n }
 }
 
-// Backlog is how many connections wait at a listener for Accept; a SYN beyond
-// it is dropped. Default: 4096, Linux's somaxconn, which Go asks for.
+// Backlog is what listen(2) is given: as on Linux, one connection more waits at
+// a listener for Accept. Handshakes under way do not count. While the queue is
+// full, a SYN is dropped, so that the dial takes one of its retries longer, and
+// so is the acknowledgement that would end a handshake: the client believes that
+// it is connected, the SYN-ACK is sent again after 1, 3, 7, 15 and 31 s, and
+// after 63 s the client's next data is answered by RST. Default: 4096, Linux's
+// somaxconn, which Go asks for.
 func Backlog(n int) Option {
-	if n < 1 {
-		panic(fmt.Errorf("netsim: Backlog(%d): at least 1", n))
+	if n < 0 {
+		panic(fmt.Errorf("netsim: Backlog(%d): at least 0", n))
 	}
 	return func(o *options) { o.backlog = n }
 }

@@ -10,6 +10,7 @@ import (
 type pipe struct {
 	n          *Network
 	name       string
+	ends       [2]*Host // nil but for a path's
 	conditions *Conditions
 	weather    *weather // nil while the conditions are plain
 	faults     []*Fault
@@ -60,7 +61,7 @@ func (n *Network) path(from, to *Host) *Path {
 	key := [2]*Host{from, to}
 	p := n.paths[key]
 	if p == nil {
-		p = &Path{pipe: pipe{n: n, name: from.name + ">" + to.name}, from: from, to: to}
+		p = &Path{pipe: pipe{n: n, name: from.name + ">" + to.name, ends: [2]*Host{from, to}}, from: from, to: to}
 		if from == to {
 			p.set(Conditions{MTU: loopbackMTU})
 			p.weather = nil

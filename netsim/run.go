@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed-5a7f77c4/deadair/clock"
 	"github.com/seed-5a7f77c4/deadair/netsim/dnsserver"
@@ -16,7 +17,9 @@ import (
 
 // Run calls f with a new network inside a bubble, in which plain package time is
 // virtual for all code: minutes pass in microseconds. When f returns the
-// network is closed, inside the bubble. A failed test shows the tail of the
+// network is closed, inside the bubble. An f that has not returned after a week
+// of virtual time ([DefaultBudget]) fails; Clock(clock.Budget(…)) sets another
+// time. A failed test shows the tail of the
 // trace, the seed and the command that replays it, and leaves the trace in the
 // test's artifact folder (go test -artifacts).
 func Run(t *testing.T, f func(t *testing.T, n *Network), opts ...Option) {
@@ -27,7 +30,9 @@ func Run(t *testing.T, f func(t *testing.T, n *Network), opts ...Option) {
 	clock.Run(t, func(t *testing.T) {
 		n := New(opts...)
 		t.Cleanup(func() {
-			if err := n.Close(); err != nil && !t.Failed() {
+			if err := n.Close(); err != nil && t.Failed() {
+				t.Log(err) // it may be the reason
+			} else if err != nil {
 				t.Error(err)
 			}
 			if t.Failed() {
@@ -61,8 +66,14 @@ func Bubble(t *testing.T, f func(t *testing.T, n *Network), opts ...Option) erro
 	return err
 }
 
+// DefaultBudget is the virtual time that a run may take unless it says otherwise.
+// Without an end a client that waits for ever over a connection whose keep-alive
+// probes are answered would never stop: time moves on.
+const DefaultBudget = 7 * 24 * time.Hour
+
 func configure(opts []Option) options {
 	o := defaultOptions()
+	o.clock = append(o.clock, clock.Budget(DefaultBudget))
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -87,7 +98,8 @@ func (o *options) pin() func() {
 const tailShown = 30
 
 func (n *Network) showFailure(t *testing.T) {
-	t.Logf("the end of the trace (%d events, hash %s):\n%s", n.trace.Len(), n.trace.Hash(), n.trace.Tail(tailShown))
+	t.Logf("the end of the trace (%d events, hash %s; go test -artifacts keeps all of it):\n%s",
+		n.trace.Len(), n.trace.Hash(), n.trace.Summary(tailShown))
 	dir := t.ArtifactDir()
 	if err := n.writeArtifacts(dir); err != nil {
 		t.Logf("netsim: writing artifacts to %s: %v", dir, err)

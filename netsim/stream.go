@@ -1,7 +1,9 @@
 package netsim
 
 import (
+	"cmp"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -99,7 +101,7 @@ func (c *Conn) SegmentSize() (mss, burst int) {
 		mtu = p.conditions.segmentMTU()
 		quiet = quiet && p.quiet()
 		if c.host == c.peerHost {
-			mtu = loopbackMTU
+			mtu = min(cmp.Or(p.conditions.MTU, loopbackMTU), loopbackMTU)
 		} else {
 			for _, w := range [2]*pipe{c.out.up, c.in.down} {
 				if w != nil {
@@ -484,7 +486,9 @@ func (n *Network) deadline(t time.Time) time.Duration {
 // SetLinger is that of *net.TCPConn on Linux: 0 resets the connection on Close,
 // more makes Close wait for what was written to arrive, but no more than so many
 // seconds; a negative number, the default, does not wait.
-func (c *Conn) SetLinger(sec int) error { return c.set(func() { c.linger = max(sec, -1) }) }
+func (c *Conn) SetLinger(sec int) error {
+	return c.set(func() { c.linger = min(max(sec, -1), math.MaxInt32) })
+}
 
 // SetNoDelay turns Nagle's algorithm off, which is the default.
 func (c *Conn) SetNoDelay(on bool) error { return c.set(func() { c.ep.NoDelay = on }) }
@@ -515,7 +519,7 @@ func (c *Conn) keepAlive(k net.KeepAliveConfig) {
 			v = def
 		}
 		if v > 0 {
-			*now = v
+			*now = min(v, maxDelay)
 		}
 	}
 	pick(&c.ep.KeepIdle, k.Idle, keepIdle)
@@ -532,7 +536,7 @@ func (c *Conn) keepAlive(k net.KeepAliveConfig) {
 // unacknowledged before the connection fails with ETIMEDOUT. 0 means the budget
 // of [Retries].
 func (c *Conn) SetUserTimeout(d time.Duration) error {
-	return c.set(func() { c.ep.UserTimeout = max(d, 0) })
+	return c.set(func() { c.ep.UserTimeout = min(max(d, 0), maxDelay) })
 }
 
 // SetReadBuffer sets the size of the receive buffer in bytes.

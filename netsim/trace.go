@@ -250,7 +250,7 @@ func (t *Trace) WriteJSON(w io.Writer) error {
 func (t *Trace) Tail(n int) string {
 	events := t.Events()
 	var b strings.Builder
-	if skipped := len(events) - n; skipped > 0 {
+	if skipped := len(events) - max(n, 0); skipped > 0 {
 		fmt.Fprintf(&b, "  … %d events before\n", skipped)
 		events = events[skipped:]
 	}

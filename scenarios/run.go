@@ -42,16 +42,16 @@ func (o Outcome) Err() error {
 func (o Outcome) Require(t testing.TB) {
 	t.Helper()
 	if err := o.Err(); err != nil {
-		t.Fatalf("%v\n%s", err, o.Tail(30))
+		t.Fatalf("%v\nto replay: %s\n%s", err, clock.Replay(t.Name(), o.Seed), o.Tail(30))
 	}
 }
 
-// Tail is the end of the trace as text.
+// Tail is the end of the trace as text, see [netsim.Trace.Summary].
 func (o Outcome) Tail(lines int) string {
 	if o.Trace == nil {
 		return ""
 	}
-	return o.Trace.Tail(lines)
+	return o.Trace.Summary(lines)
 }
 
 // An Option sets something for one run.

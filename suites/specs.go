@@ -36,7 +36,7 @@ func It(text string, body func(t *testing.T, n *netsim.Network), args ...any) bo
 		}, options...)
 		failed := ginkgo.CurrentSpecReport().Failed()
 		if n := network.Load(); n != nil && (err != nil || failed) {
-			attach(n.Trace().Tail(tailShown), n.Seed())
+			attach(n.Trace().Summary(tailShown), n.Seed())
 		}
 		// A failed expectation has ended the body; that has been reported at its own line.
 		if err != nil && !(failed && errors.Is(err, clock.ErrGoexit)) {

@@ -151,7 +151,7 @@ func (e *Endpoint) reset(now time.Duration) {
 	s := e.pool.NewSegment()
 	s.Flags = RST | ACK
 	s.Seq, s.Ack = e.nxt, e.rcvNxt
-	e.env.Emit(now, s)
+	e.emit(now, s)
 }
 
 // Fail ends the connection with an error for the program and tells the peer

@@ -4,8 +4,9 @@
 // I/O; its owner serialises the calls.
 //
 // It follows Linux where a program can tell: handshake and retransmission
-// schedule (RFC 6298 with Linux's 200 ms minimum), selective acknowledgement
-// with time-based loss detection (RFC 8985's idea), slow start and congestion
+// schedule (RFC 6298 with Linux's 200 ms minimum), round-trip times by timestamps
+// (RFC 7323), selective acknowledgement with time-based loss detection (RFC
+// 8985's idea), the undoing of spurious retransmissions (RFC 3522), slow start and congestion
 // avoidance, flow control with persist probes, delayed acknowledgement, Nagle,
 // keep-alive, TCP_USER_TIMEOUT, half-close, TIME_WAIT, and what each error is.
 package tcp
@@ -111,6 +112,7 @@ type Endpoint struct {
 	cwnd          int64
 	ssthresh      int64
 	recover       int64
+	doubt         doubt
 
 	srtt, rttvar, minRTT time.Duration
 	backoff              int
@@ -125,7 +127,9 @@ type Endpoint struct {
 	// Receiving.
 	rcvNxt      int64
 	advertised  int64
-	unacked     int // received since the last acknowledgement
+	echo        time.Duration // the stamp that an acknowledgement answers
+	ackSent     int64         // the last acknowledgement
+	unacked     int           // received since the last acknowledgement
 	recvq       recvQueue
 	beyond      []ahead // out of order, sorted
 	latest      int64   // where what came last of it starts
@@ -168,7 +172,7 @@ func (e *Endpoint) Init(env Env, pool *Pool, cfg Config) {
 	*e = Endpoint{
 		env: env, pool: pool, cfg: cfg,
 		rtoAt: never, reorderAt: never, persistAt: never, delackAt: never, closeAt: never, stalledAt: never,
-		ssthresh: maxCongestion, minRTT: never,
+		ssthresh: maxCongestion, minRTT: never, doubt: doubt{since: never},
 		end: 1, advertised: int64(cfg.RecvBuffer) + 1,
 	}
 }
@@ -220,7 +224,7 @@ func (e *Endpoint) Connect(now time.Duration) {
 func (e *Endpoint) Accept(now time.Duration, s *Segment) {
 	e.state = SynReceived
 	e.rcvNxt = 1
-	e.heardAt = now
+	e.heardAt, e.echo = now, s.Stamp
 	e.setRight(s.Right)
 	e.sendSYN(now)
 }
@@ -232,7 +236,7 @@ func (e *Endpoint) sendSYN(now time.Duration) {
 	s.Right = e.advertised
 	if e.state == SynReceived {
 		s.Flags |= ACK
-		s.Ack = e.rcvNxt
+		s.Ack, s.Echo, e.ackSent = e.rcvNxt, e.echo, e.rcvNxt
 	}
 	if !s.Again {
 		e.flight = append(e.flight, inflight{seq: 0, end: 1, firstAt: now, sentAt: now})
@@ -241,7 +245,7 @@ func (e *Endpoint) sendSYN(now time.Duration) {
 	}
 	e.nxt = 1
 	e.rtoAt = now + min(InitialRTO<<e.backoff, MaxRTO)
-	e.env.Emit(now, s)
+	e.emit(now, s)
 }
 
 // setRight takes the peer's window.

@@ -41,6 +41,7 @@ func (p *tape) segment(r *rig) *Segment {
 	s := r.pool.NewSegment()
 	s.Flags = Flags(p.byte()) & (SYN | ACK | FIN | RST)
 	s.Seq, s.Ack, s.Right = p.near(r.rcvNxt), p.near(r.una), p.near(r.right)
+	s.Stamp, s.Echo = time.Duration(p.near(int64(r.now))), time.Duration(p.near(int64(r.now)))
 	s.Probe = s.Flags == 0
 	payload(r.pool.fill, s, int(p.byte())%200)
 	for range p.byte() % 4 {

@@ -23,6 +23,7 @@ func (e *Endpoint) Input(now time.Duration, s *Segment) {
 		return
 	}
 	e.heardAt, e.probes = now, 0
+	e.keepStamp(s)
 	switch opening := e.state == SynReceived; {
 	case opening && s.Flags&(SYN|ACK) == SYN:
 		e.sendSYN(now) // it did not hear our answer
@@ -59,7 +60,7 @@ func (e *Endpoint) inputSynSent(now time.Duration, s *Segment) {
 		e.refuse(now, s)
 	case s.Flags&SYN != 0:
 		e.rcvNxt = 1
-		e.heardAt = now
+		e.heardAt, e.echo = now, s.Stamp
 		if s.Flags&ACK == 0 { // both ends opened at once
 			e.state = SynReceived
 			e.flight = e.flight[:0] // the SYN-ACK stands for the SYN
@@ -78,7 +79,7 @@ func (e *Endpoint) inputSynSent(now time.Duration, s *Segment) {
 func (e *Endpoint) refuse(now time.Duration, s *Segment) {
 	r := e.pool.NewSegment()
 	r.Flags, r.Seq = RST, s.Ack
-	e.env.Emit(now, r)
+	e.emit(now, r)
 }
 
 // inputReset follows tcp_reset: what the error is depends on what the peer had
@@ -116,10 +117,10 @@ func (e *Endpoint) inputAck(now time.Duration, s *Segment) {
 	e.stalledAt = never
 	progress := s.Ack > e.una
 	if progress {
-		e.ackedUpTo(now, s.Ack)
+		e.ackedUpTo(now, s.Ack, s.Echo)
 	}
 	if len(s.sack) > 0 {
-		e.markSacked(s.sack)
+		e.markSacked(now, s.sack)
 	}
 	if e.sacked > 0 || e.reorderAt != never {
 		e.detectLoss(now)
@@ -140,9 +141,11 @@ func (e *Endpoint) inputAck(now time.Duration, s *Segment) {
 	}
 }
 
-// ackedUpTo takes a cumulative acknowledgement that is news.
-func (e *Endpoint) ackedUpTo(now time.Duration, ack int64) {
-	var sample time.Duration = -1
+// ackedUpTo takes a cumulative acknowledgement that is news, and the stamp that
+// it answers.
+func (e *Endpoint) ackedUpTo(now time.Duration, ack int64, echo time.Duration) {
+	e.sampleRTT(now, echo)
+	e.judge(&e.flight[e.flightHead], echo)
 	for e.flightHead < len(e.flight) {
 		f := &e.flight[e.flightHead]
 		if f.seq >= ack {
@@ -154,11 +157,8 @@ func (e *Endpoint) ackedUpTo(now time.Duration, ack int64) {
 		} else if f.lost {
 			e.lost -= n
 		}
-		if !f.again && !f.sacked {
-			sample = now - f.sentAt
-		}
 		if !f.sacked {
-			e.rackSeen(f)
+			e.rackSeen(now, f, echo)
 		}
 		if f.end > ack {
 			f.seq = ack
@@ -172,15 +172,12 @@ func (e *Endpoint) ackedUpTo(now time.Duration, ack int64) {
 		e.flight = append(e.flight[:0], e.flight[e.flightHead:]...)
 		e.flightHead = 0
 	}
-	if sample >= 0 {
-		e.sampleRTT(sample)
-	}
 	acked := ack - e.una
 	e.una = ack
 	e.backoff = 0
 	e.sendq.acked(e.pool, min(ack, e.end), e.end)
 	if e.recovering && ack >= e.recover {
-		e.recovering, e.restarting = false, false
+		e.recovered()
 	}
 	if !e.recovering || e.restarting {
 		e.grow(acked)
@@ -202,34 +199,6 @@ func (e *Endpoint) grow(acked int64) {
 		e.cwnd += max(1, int64(mss)*acked/e.cwnd)
 	}
 	e.cwnd = min(e.cwnd, maxCongestion)
-}
-
-func (e *Endpoint) sampleRTT(r time.Duration) {
-	e.minRTT = min(e.minRTT, r)
-	if e.srtt == 0 {
-		e.srtt, e.rttvar = max(r, 1), r/2
-		return
-	}
-	d := e.srtt - r
-	if d < 0 {
-		d = -d
-	}
-	e.rttvar += (d - e.rttvar) / 4
-	e.srtt = max(1, e.srtt+(r-e.srtt)/8)
-}
-
-// rto is the retransmission time-out after backoff doublings.
-func (e *Endpoint) rto(backoff int) time.Duration {
-	r := InitialRTO
-	if e.srtt > 0 {
-		r = e.srtt + max(4*e.rttvar, MinRTO)
-	}
-	for range backoff {
-		if r *= 2; r >= MaxRTO {
-			return MaxRTO
-		}
-	}
-	return min(r, MaxRTO)
 }
 
 // inputData takes the payload and the FIN of s.

@@ -6,13 +6,18 @@ import "time"
 // arrived and a quarter of a round trip has passed, or three have (RFC 8985).
 
 // rackSeen remembers the latest sent segment that is known to have arrived.
-func (e *Endpoint) rackSeen(f *inflight) {
+// Which copy of a retransmitted one arrived is known from the stamp that its
+// acknowledgement answers, and otherwise likely: it takes a round trip.
+func (e *Endpoint) rackSeen(now time.Duration, f *inflight, echo time.Duration) {
+	if f.again && (echo > 0 && echo < stampOf(f.sentAt) || now-f.sentAt < e.minRTT) {
+		return
+	}
 	if f.sentAt > e.rackAt || f.sentAt == e.rackAt && f.end > e.rackEnd {
 		e.rackAt, e.rackEnd = f.sentAt, f.end
 	}
 }
 
-func (e *Endpoint) markSacked(ranges []Range) {
+func (e *Endpoint) markSacked(now time.Duration, ranges []Range) {
 	for i := e.flightHead; i < len(e.flight); i++ {
 		f := &e.flight[i]
 		if f.sacked {
@@ -26,7 +31,7 @@ func (e *Endpoint) markSacked(ranges []Range) {
 				}
 				f.sacked = true
 				e.sacked += f.end - f.seq
-				e.rackSeen(f)
+				e.rackSeen(now, f, 0)
 				break
 			}
 		}
@@ -70,6 +75,7 @@ func (e *Endpoint) detectLoss(now time.Duration) {
 	}
 	if found && !e.recovering {
 		mss, _ := e.env.SegmentSize()
+		e.doubts(now)
 		e.recovering, e.recover, e.resend = true, e.nxt, true
 		e.ssthresh = max(e.cwnd*7/10, 2*int64(mss)) // CUBIC's factor
 		e.cwnd = e.ssthresh
@@ -80,9 +86,10 @@ func (e *Endpoint) detectLoss(now time.Duration) {
 // peer counts as lost, and one segment is sent. A peer that was said to have the
 // first of them and does not acknowledge it has dropped what it had (RFC 2018,
 // section 8).
-func (e *Endpoint) timedOut() {
+func (e *Endpoint) timedOut(now time.Duration) {
 	mss, _ := e.env.SegmentSize()
 	if e.backoff == 0 {
+		e.doubts(now)
 		e.ssthresh = max(e.inFlight()/2, 2*int64(mss))
 	}
 	e.cwnd = int64(mss)

@@ -69,16 +69,17 @@ func TestSeveralHoles(t *testing.T) {
 	require.Equal(t, Never, r.Next())
 }
 
-// TestRetransmissionLost: the time-out has to do it.
+// TestRetransmissionLost: the time-out has to do it, which starts anew with the
+// retransmission.
 func TestRetransmissionLost(t *testing.T) {
 	r := tenSegments(t)
 	r.run(20 * ms)
 	r.feed("ACK 1 ack 1 sack 101-1001")
 	r.expect("ACK 1:101 ack 1 again")
-	r.run(219 * ms)
+	r.run(229 * ms)
 	r.expect()
-	r.run(221 * ms)
-	require.Equal(t, []string{"220ms ACK 1:101 ack 1 again"}, r.timeline())
+	r.run(231 * ms)
+	require.Equal(t, []string{"230ms ACK 1:101 ack 1 again"}, r.timeline())
 }
 
 // TestRetransmissionOvertaken: what was sent behind a retransmission arrives

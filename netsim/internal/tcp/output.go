@@ -7,12 +7,19 @@ func (e *Endpoint) window() int64 {
 	return max(e.advertised, e.rcvNxt+int64(max(0, e.cfg.RecvBuffer-e.recvq.n-e.beyondBytes)))
 }
 
-// stamp puts the acknowledgement and the window on s.
-func (e *Endpoint) stamp(s *Segment) {
+// emit sends s.
+func (e *Endpoint) emit(now time.Duration, s *Segment) {
+	s.Stamp = stampOf(now)
+	e.env.Emit(now, s)
+}
+
+// acknowledge puts the acknowledgement and the window on s.
+func (e *Endpoint) acknowledge(s *Segment) {
 	e.advertised = e.window()
 	s.Flags |= ACK
 	s.Ack, s.Right = e.rcvNxt, e.advertised
 	s.sack = e.ranges(s.sack)
+	s.Echo, e.ackSent = e.echo, e.rcvNxt
 	e.ackNow, e.ackPending, e.delackAt, e.unacked = false, false, never, 0
 }
 
@@ -46,8 +53,8 @@ func (e *Endpoint) ranges(to []Range) []Range {
 func (e *Endpoint) ack(now time.Duration) {
 	s := e.pool.NewSegment()
 	s.Seq = e.nxt
-	e.stamp(s)
-	e.env.Emit(now, s)
+	e.acknowledge(s)
+	e.emit(now, s)
 }
 
 // UpdateWindow tells the peer that there is room again.
@@ -62,8 +69,8 @@ func (e *Endpoint) probe(now time.Duration) {
 	s := e.pool.NewSegment()
 	s.Seq = e.una - 1
 	s.Probe = true
-	e.stamp(s)
-	e.env.Emit(now, s)
+	e.acknowledge(s)
+	e.emit(now, s)
 }
 
 // inFlight is how many numbers are on the way, as far as this end can tell.
@@ -112,6 +119,9 @@ func (e *Endpoint) retransmit(now time.Duration, burst int) {
 		}
 		f.lost, f.again, f.sentAt = false, true, now
 		e.lost -= f.end - f.seq
+		if i == e.flightHead {
+			e.rtoAt = now + e.rto(e.backoff)
+		}
 		e.emitData(now, f)
 	}
 }
@@ -157,11 +167,11 @@ func (e *Endpoint) emitData(now time.Duration, f *inflight) {
 		s.Len--
 	}
 	s.parts = e.sendq.slice(s.parts, f.seq, s.Len)
-	e.stamp(s)
+	e.acknowledge(s)
 	if e.rtoAt == never {
 		e.rtoAt = now + e.rto(e.backoff)
 	}
-	e.env.Emit(now, s)
+	e.emit(now, s)
 }
 
 // armPersist starts the window probes when there is something to send, no room

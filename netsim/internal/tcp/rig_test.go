@@ -17,8 +17,10 @@ import (
 //
 //	SYN-ACK 0 ack 1 win 1001
 //	ACK 1:101 ack 1 sack 201-301
+//	ACK 1 ack 101 echo 20ms
 //
-// with sequence numbers from:to, and win as the right edge of the window.
+// with sequence numbers from:to, win as the right edge of the window, sent as the
+// time at which it was sent, and echo as that at which what it answers was.
 type rig struct {
 	Endpoint
 	t          testing.TB
@@ -26,6 +28,8 @@ type rig struct {
 	now        time.Duration
 	mss, burst int
 	out        []sent
+	copies     map[int64]time.Duration // when the last segment with that first number was sent
+	echoed     time.Duration           // when the segment was sent that the last acknowledgement answers
 }
 
 type sent struct {
@@ -43,7 +47,7 @@ const (
 var testConfig = Config{SendBuffer: 5000, RecvBuffer: 5000, SYNRetries: 6, SYNACKRetries: 5, Retries: 15}
 
 func newRig(t testing.TB) *rig {
-	r := &rig{t: t, mss: testMSS, burst: testMSS}
+	r := &rig{t: t, mss: testMSS, burst: testMSS, copies: map[int64]time.Duration{}}
 	r.Init(r, &r.pool, testConfig)
 	r.NoDelay = true
 	return r
@@ -53,7 +57,12 @@ func (r *rig) SegmentSize() (mss, burst int) { return r.mss, r.burst }
 
 func (r *rig) Emit(now time.Duration, s *Segment) {
 	require.Equal(r.t, r.now, now, "the time that a segment is sent with")
+	require.Equal(r.t, stampOf(now), s.Stamp)
 	r.out = append(r.out, sent{now, describe(s), string(s.AppendPayload(nil))})
+	r.echoed = s.Echo - stampOf(0)
+	if s.end() > s.Seq || s.Flags&SYN != 0 {
+		r.copies[s.Seq] = now
+	}
 	s.Free()
 }
 
@@ -82,14 +91,24 @@ func describe(s *Segment) string {
 	return text
 }
 
-// parse is the reverse; win is testWindow beyond the acknowledgement by default.
+// parse is the reverse. By default win is testWindow beyond the acknowledgement,
+// sent is now, and the peer answers the last copy of what was not acknowledged.
 func (r *rig) parse(text string) *Segment {
 	number := func(s string) int64 {
 		v, err := strconv.ParseInt(s, 10, 64)
 		require.NoError(r.t, err, text)
 		return v
 	}
+	stamp := func(s string) time.Duration {
+		at, err := time.ParseDuration(s)
+		require.NoError(r.t, err, text)
+		return stampOf(at)
+	}
 	s := r.pool.NewSegment()
+	s.Stamp = stampOf(r.now)
+	if sentAt, ok := r.copies[r.una]; ok {
+		s.Echo = stampOf(sentAt)
+	}
 	words := strings.Fields(text)
 	for _, f := range strings.Split(words[0], "-") {
 		for i := SYN; i <= RST; i <<= 1 {
@@ -113,6 +132,10 @@ func (r *rig) parse(text string) *Segment {
 			s.Ack = number(words[i+1])
 		case "win":
 			s.Right, explicit = number(words[i+1]), true
+		case "echo":
+			s.Echo = stamp(words[i+1])
+		case "sent":
+			s.Stamp = stamp(words[i+1])
 		case "sack":
 			for _, b := range strings.Split(words[i+1], ",") {
 				from, to, _ := strings.Cut(b, "-")

@@ -1,6 +1,9 @@
 package tcp
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Flags of a segment.
 type Flags uint8
@@ -34,6 +37,11 @@ type Segment struct {
 	Ack   int64
 	Right int64 // the right edge of the window: the first number that may not be sent
 	Len   int   // payload, in bytes
+
+	// Stamp says when the segment was sent, Echo which stamp of the peer its
+	// acknowledgement answers; 0 is none. They are a nanosecond more than the
+	// time.
+	Stamp, Echo time.Duration
 
 	// Again marks a retransmission, Probe a keep-alive or window probe.
 	Again, Probe bool

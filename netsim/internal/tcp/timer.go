@@ -85,7 +85,7 @@ func (e *Endpoint) retransmitTimer(now time.Duration) {
 		if e.rtoAt > now {
 			return
 		}
-		e.timedOut()
+		e.timedOut(now)
 		e.rtoAt = now + e.rto(e.backoff)
 		e.Output(now)
 	}

@@ -69,9 +69,9 @@ func TestHandshakeAtTheThirdSYN(t *testing.T) {
 	r.feed("SYN-ACK 0 ack 1")
 	r.expect("ACK 1 ack 1")
 	require.Equal(t, "ESTAB", r.StateName())
-	r.put(1) // Karn: there is no sample of the round trip
-	r.run(4100 * ms)
-	require.Equal(t, []string{"3.1s ACK 1:2 ack 1", "4.1s ACK 1:2 ack 1 again"}, r.timeline())
+	r.put(1) // which SYN was answered is known, so 100 ms are a sample of the round trip
+	r.run(3500 * ms)
+	require.Equal(t, []string{"3.1s ACK 1:2 ack 1", "3.4s ACK 1:2 ack 1 again"}, r.timeline())
 }
 
 // withRTT is an established end that has measured one round trip.
@@ -120,7 +120,7 @@ func TestRTOStartsAnew(t *testing.T) {
 	r.put(250)
 	r.run(3100 * ms) // four time-outs
 	r.out = nil
-	r.feed("ACK 1 ack 101")
+	r.feed("ACK 1 ack 101 echo 3.1s")
 	r.expect("ACK 101:201 ack 1 again", "ACK 201:251 ack 1 again")
 	r.run(3400 * ms)
 	require.Equal(t, seconds(3.3), r.times())
