@@ -2,6 +2,7 @@ package clock
 
 import (
 	"context"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +44,22 @@ func TestVirtualRun(t *testing.T) {
 	assert.Equal(t, epoch.Add(2*time.Hour+time.Minute), v.Now())
 	tick.Stop()
 	assert.Zero(t, v.Pending())
+}
+
+// The end of time is reached and not passed.
+func TestVirtualReachesNoFurther(t *testing.T) {
+	v := NewVirtual(epoch)
+	v.Advance(1)
+	rang := false
+	v.AfterFunc(time.Hour, func() { rang = true })
+	v.Advance(math.MaxInt64)
+	assert.True(t, rang)
+	assert.Equal(t, epoch.Add(math.MaxInt64), v.Now())
+	v = NewVirtual(epoch)
+	v.Advance(1)
+	v.AfterFunc(time.Hour, func() {})
+	require.NoError(t, v.Run(math.MaxInt64))
+	assert.Equal(t, epoch.Add(time.Hour+1), v.Now())
 }
 
 func TestNoStaleTick(t *testing.T) {

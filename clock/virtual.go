@@ -40,7 +40,7 @@ func (v *Virtual) Advance(d time.Duration) {
 		panic("clock: Virtual.Advance: negative duration " + d.String())
 	}
 	v.mu.Lock()
-	end := v.offset + d
+	end := v.after(d)
 	v.mu.Unlock()
 	for v.step(end) {
 	}
@@ -56,17 +56,25 @@ func (v *Virtual) Step() bool { return v.step(1<<63 - 1) }
 // it by the budget and returns an error that says how many timers are left.
 func (v *Virtual) Run(budget time.Duration) error {
 	v.mu.Lock()
-	from := v.offset
+	end := v.after(budget)
 	v.mu.Unlock()
-	for v.step(from + budget) {
+	for v.step(end) {
 	}
 	if n := v.Pending(); n > 0 {
 		v.mu.Lock()
-		v.offset = max(v.offset, from+budget)
+		v.offset = max(v.offset, end)
 		v.mu.Unlock()
 		return fmt.Errorf("clock: Virtual.Run: %d timers left after %v", n, budget)
 	}
 	return nil
+}
+
+// after is d from now, or the end of time.
+func (v *Virtual) after(d time.Duration) time.Duration {
+	if d > never-v.offset {
+		return never
+	}
+	return v.offset + d
 }
 
 // Pending is the number of timers, tickers, sleepers and context time-outs that are set.

@@ -136,11 +136,13 @@ func (w *watcher) call() {
 		w.queue = w.queue[1:]
 		w.running = true
 		go func() {
+			defer func() { // also when f ends its goroutine
+				w.h.n.enter()
+				defer w.h.n.mu.Unlock()
+				w.running = false
+				w.next()
+			}()
 			w.f(c)
-			w.h.n.enter()
-			defer w.h.n.mu.Unlock()
-			w.running = false
-			w.next()
 		}()
 	}
 }

@@ -3,6 +3,7 @@ package netsim
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -296,6 +297,9 @@ func (n *Network) undo(f *Fault) {
 	}
 	for _, p := range f.inPipes {
 		p.remove(f)
+	}
+	if i := slices.Index(n.faults, f); i >= 0 && (f.hits > 0 || f.mayMiss) {
+		n.faults = slices.Delete(n.faults, i, i+1) // nobody will ask whether it bit
 	}
 	n.noteLocked(Event{Why: "undo " + f.name})
 	now := n.sched.Now()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -85,7 +86,12 @@ func StartsDown() InterfaceOption { return func(i *Interface) { i.isUp = false }
 
 // WhenGone says what happens to sockets when the interface goes down or loses
 // their address. Default: [Vanish].
-func WhenGone(m GoneMode) InterfaceOption { return func(i *Interface) { i.gone = m } }
+func WhenGone(m GoneMode) InterfaceOption {
+	if m > NetDown {
+		panic(fmt.Errorf("netsim: WhenGone(%d): there is no such mode", m))
+	}
+	return func(i *Interface) { i.gone = m }
+}
 
 // Addresses are the interface's. Default: one is assigned from 198.18.0.0/15.
 func Addresses(addrs ...string) InterfaceOption {
@@ -114,6 +120,15 @@ func (h *Host) Interface(name string, medium Medium, opts ...InterfaceOption) *I
 		if len(h.conns) > 0 || len(h.listeners) > 0 || len(h.sockets) > 0 {
 			panic(fmt.Errorf("netsim: Host.Interface(%q) of %s: the host is in use already", name, h.name))
 		}
+	}
+	if name == "" || strings.ContainsFunc(name, odd) {
+		panic(fmt.Errorf("netsim: Host.Interface(%q) of %s: a name has no spaces and none of : > # ! / [ ]", name, h.name))
+	}
+	if medium < Wired || medium > Tailnet {
+		panic(fmt.Errorf("netsim: Host.Interface(%q) of %s: there is no medium %d", name, h.name, medium))
+	}
+	if slices.ContainsFunc(opts, func(o InterfaceOption) bool { return o == nil }) {
+		panic(fmt.Errorf("netsim: Host.Interface(%q) of %s: an option is nil", name, h.name))
 	}
 	for _, i := range h.interfaces {
 		if i.name == name && !h.implicit {

@@ -79,8 +79,8 @@ func TestARunThatNeverEndsIsEnded(t *testing.T) {
 		opts []netsim.Option
 		want time.Duration
 	}{
-		"by default":    {nil, netsim.DefaultBudget},
-		"when told to":  {[]netsim.Option{netsim.Clock(clock.Budget(time.Hour))}, time.Hour},
+		"by default":   {nil, netsim.DefaultBudget},
+		"when told to": {[]netsim.Option{netsim.Clock(clock.Budget(time.Hour))}, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := netsim.Bubble(t, func(t *testing.T, n *netsim.Network) {
@@ -148,7 +148,7 @@ func TestSummaryFoldsWhatRepeats(t *testing.T) {
 		all := n.Trace().Summary(100)
 		require.Less(t, strings.Count(all, "\n"), n.Trace().Len())
 		require.Contains(t, all, "-- cut app-server")
-		require.Contains(t, all, "… 16 more like these")
+		require.Contains(t, all, "… 16 more retransmissions, probes and acknowledgements")
 		require.NotContains(t, all, "events before")
 		last := n.Trace().Summary(2)
 		require.Contains(t, last, "-- cut app-server", "what was done to the network is shown in any case")

@@ -49,6 +49,13 @@ func TestBadUse(t *testing.T) {
 			"duplicate host":      {func() { n.Host("a") }, []string{`Network.Host("a")`, "there is a host of that name"}},
 			"no name":             {func() { n.Host("") }, []string{`Network.Host("")`}},
 			"odd name":            {func() { n.Host("a b") }, []string{`Network.Host("a b")`}},
+			"option of nothing":   {func() { n.Host("c", nil) }, []string{`Network.Host("c")`, "an option is nil"}},
+			"no interface name":   {func() { a.Interface("", netsim.Wireless) }, []string{`Host.Interface("") of a`}},
+			"odd interface name":  {func() { a.Interface("a b>c", netsim.Wireless) }, []string{`Host.Interface("a b>c") of a`}},
+			"no medium":           {func() { a.Interface("x", 0) }, []string{`Host.Interface("x") of a`, "medium 0"}},
+			"unknown medium":      {func() { a.Interface("x", 99) }, []string{"medium 99"}},
+			"interface option":    {func() { a.Interface("x", netsim.Wireless, nil) }, []string{"an option is nil"}},
+			"gone how":            {func() { netsim.WhenGone(99) }, []string{"WhenGone(99)"}},
 			"taken alias":         {func() { n.Alias("a", b) }, []string{`Network.Alias("a"`}},
 			"alias of nobody":     {func() { n.Alias("c") }, []string{`Network.Alias("c"`}},
 			"taken address":       {func() { n.Host("c", netsim.Addr("192.0.2.1")) }, []string{"192.0.2.1", "taken by a"}},
@@ -112,12 +119,14 @@ func TestBadUse(t *testing.T) {
 			"endless delay":       {func() { n.Link(a, b).SetConditions(netsim.Conditions{Latency: math.MaxInt64}) }, []string{"Latency is 2562047h", "0 to 87600h"}},
 			"endless jitter":      {func() { n.Link(a, b).SetConditions(netsim.Conditions{Jitter: math.MaxInt64}) }, []string{"Jitter is 2562047h"}},
 			"endless slots":       {func() { n.Link(a, b).SetConditions(netsim.Conditions{Slots: &netsim.Slots{MinDelay: math.MaxInt64}}) }, []string{"Slots.MinDelay", "2562047h"}},
-			"endless phases":      {func() { n.Link(a, b).SetConditions(netsim.Cycle(netsim.Phase{For: 1}, netsim.Phase{For: math.MaxInt64})) }, []string{"Phases[1].For is 2562047h"}},
-			"verdict's delay":     {apply(netsim.Rule{Verdict: netsim.Verdict{Delay: math.MaxInt64}}), []string{"delay of 2562047h"}},
-			"verdict's copies":    {apply(netsim.Rule{Verdict: netsim.Verdict{Duplicate: math.MaxInt}}), []string{"9223372036854775807 copies"}},
-			"stranger's link":     {apply(netsim.Rule{Between: other.Link(stranger, other.Host("x"))}), []string{"Between belongs to another network"}},
-			"no link":             {apply(netsim.Rule{Between: &netsim.Link{}}), []string{"Between belongs to another network"}},
-			"transport":           {apply(netsim.Rule{Proto: 17}), []string{"no transport 17"}},
+			"endless phases": {func() {
+				n.Link(a, b).SetConditions(netsim.Cycle(netsim.Phase{For: 1}, netsim.Phase{For: math.MaxInt64}))
+			}, []string{"Phases[1].For is 2562047h"}},
+			"verdict's delay":  {apply(netsim.Rule{Verdict: netsim.Verdict{Delay: math.MaxInt64}}), []string{"delay of 2562047h"}},
+			"verdict's copies": {apply(netsim.Rule{Verdict: netsim.Verdict{Duplicate: math.MaxInt}}), []string{"9223372036854775807 copies"}},
+			"stranger's link":  {apply(netsim.Rule{Between: other.Link(stranger, other.Host("x"))}), []string{"Between belongs to another network"}},
+			"no link":          {apply(netsim.Rule{Between: &netsim.Link{}}), []string{"Between belongs to another network"}},
+			"transport":        {apply(netsim.Rule{Proto: 17}), []string{"no transport 17"}},
 		} {
 			text := panicText(t, c.f)
 			for _, want := range c.want {
@@ -158,7 +167,7 @@ func TestUseAfterClose(t *testing.T) {
 			"Listen":       func() error { _, err := a.Listen("tcp", ":0"); return err },
 			"ListenPacket": func() error { _, err := a.ListenPacket("udp", ":0"); return err },
 			"Accept":       func() error { _, err := l.Accept(); return err },
-			"buffer":       func() error { return udp.(interface{ SetReadBuffer(int) error }).SetReadBuffer(1) },
+			"buffer":       func() error { return udp.SetReadBuffer(1) },
 			"WriteTo":      func() error { _, err := udp.WriteTo(nil, udpAddr(b, 9)); return err },
 		} {
 			require.ErrorIs(t, call(), net.ErrClosed, name)

@@ -234,6 +234,9 @@ func (n *Network) Host(name string, opts ...HostOption) *Host {
 	if len(n.names[fold(name)]) > 0 {
 		panic(fmt.Errorf("netsim: Network.Host(%q): there is an alias of that name", name))
 	}
+	if slices.ContainsFunc(opts, func(o HostOption) bool { return o == nil }) {
+		panic(fmt.Errorf("netsim: Network.Host(%q): an option is nil", name))
+	}
 	h := newHost(n, name)
 	for _, opt := range opts {
 		opt(h)
@@ -272,11 +275,13 @@ func (n *Network) Alias(name string, hosts ...*Host) {
 	n.names[fold(name)] = slices.Clone(hosts)
 }
 
+// odd are the runes of no name: the trace would be misread.
+func odd(r rune) bool {
+	return !unicode.IsGraphic(r) || unicode.IsSpace(r) || strings.ContainsRune(":>#!/[]", r)
+}
+
 // validName says why a name could not be dialled, or not be told apart in the trace.
 func validName(name string) error {
-	odd := func(r rune) bool {
-		return !unicode.IsGraphic(r) || unicode.IsSpace(r) || strings.ContainsRune(":>#!/[]", r)
-	}
 	_, err := netip.ParseAddr(name)
 	switch {
 	case fold(name) == "" || strings.ContainsFunc(name, odd):

@@ -31,6 +31,11 @@ type parityStack struct {
 	// arrived waits for what was sent to a packet connection, or for the ICMP
 	// error about what it sent.
 	arrived func(c net.Conn, what arrival)
+	// setBacklog is listen(2) once more.
+	setBacklog func(l net.Listener, backlog int)
+	// deafDial dials where the answer is lost until hear is called, which is
+	// when its SYN has been answered.
+	deafDial func(address string) (hear func() (net.Conn, error))
 	// heard reports whether a datagram waits to be read, or comes in a moment.
 	heard func(c net.Conn) bool
 }
@@ -88,7 +93,47 @@ func realStack(t *testing.T) parityStack {
 		},
 		arrived: func(c net.Conn, what arrival) { require.True(t, poll(t, c, what, 10*time.Second), "nothing arrives") },
 		heard:   func(c net.Conn) bool { return poll(t, c, aDatagram, short) },
+		setBacklog: func(l net.Listener, backlog int) {
+			control(t, l, func(fd int) { require.NoError(t, unix.Listen(fd, backlog)) })
+		},
+		deafDial: func(address string) func() (net.Conn, error) {
+			var socket int
+			sent := make(chan struct{})
+			d := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
+				return raw.Control(func(fd uintptr) {
+					socket = int(fd)
+					drop := unix.SockFilter{Code: unix.BPF_RET} // keep 0 bytes of each packet
+					require.NoError(t, unix.SetsockoptSockFprog(socket, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &drop}))
+					close(sent)
+				})
+			}}
+			hear := inBackground(func() (net.Conn, error) { return d.Dial("tcp", address) })
+			<-sent
+			for state := 0; state != 2; runtime.Gosched() { // SYN-SENT: the loopback answered at once
+				info, err := unix.GetsockoptTCPInfo(socket, unix.IPPROTO_TCP, unix.TCP_INFO)
+				require.NoError(t, err)
+				state = int(info.State)
+			}
+			return func() (net.Conn, error) {
+				require.NoError(t, unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0))
+				return hear()
+			}
+		},
 	}
+}
+
+// inBackground starts a dial; what it gives waits for it.
+func inBackground(dial func() (net.Conn, error)) (wait func() (net.Conn, error)) {
+	type result struct {
+		c   net.Conn
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		c, err := dial()
+		done <- result{c, err}
+	}()
+	return func() (net.Conn, error) { r := <-done; return r.c, r.err }
 }
 
 // poll is poll(2) on a socket of this machine.
@@ -117,7 +162,15 @@ func simulatedStack(n *netsim.Network) parityStack {
 			}
 			return "CLOSED", 0
 		},
-		arrived: func(net.Conn, arrival) { time.Sleep(ms) },
+		arrived:    func(net.Conn, arrival) { time.Sleep(ms) },
+		setBacklog: func(l net.Listener, backlog int) { l.(*netsim.Listener).SetBacklog(backlog) },
+		deafDial: func(address string) func() (net.Conn, error) {
+			deaf := n.Apply(netsim.Rule{Kind: netsim.SYNACK, Verdict: drop})
+			hear := inBackground(func() (net.Conn, error) { return h.Dial("tcp", address) })
+			time.Sleep(ms)
+			deaf.Undo()
+			return hear
+		},
 		heard: func(c net.Conn) bool {
 			time.Sleep(short)
 			for _, s := range h.Sockets() {

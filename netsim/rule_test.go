@@ -3,7 +3,9 @@ package netsim_test
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -243,5 +245,43 @@ func TestFaultThatNeverBitIsAnError(t *testing.T) {
 	}
 	netsim.Run(t, func(t *testing.T, n *netsim.Network) {
 		n.Apply(netsim.Rule{Verdict: drop, MayMiss: true})
+	})
+}
+
+// A fault that was taken back after it bit is nobody's business any more: a
+// storm of them costs no memory, and one that never bit is still told.
+func TestUndoneFaultsAreForgotten(t *testing.T) {
+	err := netsim.Bubble(t, func(t *testing.T, n *netsim.Network) {
+		a, b := n.Host("a"), n.Host("b")
+		listen(t, b, ":7")
+		for range 3 {
+			f := n.Apply(netsim.Rule{Name: "hits", Kind: netsim.SYN, Verdict: netsim.Verdict{Delay: ms}})
+			_, err := a.Dial("tcp", "b:7")
+			require.NoError(t, err)
+			f.Undo()
+			require.Equal(t, 1, f.Hits())
+		}
+		n.Apply(netsim.Rule{Name: "misses", Kind: netsim.SYN, Verdict: netsim.Verdict{Delay: ms}}).Undo()
+	})
+	require.ErrorContains(t, err, "rule misses never bit")
+	require.NotContains(t, err.Error(), "rule hits")
+}
+
+// One that watches and ends its goroutine hears the next news all the same.
+func TestWatcherThatEndsItsGoroutine(t *testing.T) {
+	netsim.Run(t, func(t *testing.T, n *netsim.Network) {
+		phone := n.Host("phone")
+		wifi := phone.Interface("wifi", netsim.Wireless)
+		var told atomic.Int32
+		defer phone.WatchConnectivity(0, func(netsim.Connectivity) {
+			told.Add(1)
+			runtime.Goexit()
+		})()
+		time.Sleep(time.Second)
+		wifi.Down()
+		time.Sleep(time.Second)
+		wifi.Up()
+		time.Sleep(time.Second)
+		require.EqualValues(t, 3, told.Load())
 	})
 }

@@ -9,8 +9,8 @@ import (
 const notesShown = 6
 
 // Summary is the end of the trace for a reader in a hurry: so many lines at most,
-// in which retransmissions, probes and bare acknowledgements of one connection
-// that follow each other take three. What was done to the network before, the
+// in which retransmissions, probes and bare acknowledgements that follow each
+// other take three. What was done to the network before, the
 // latest of it, comes first.
 func (t *Trace) Summary(lines int) string {
 	events := t.Events()
@@ -19,13 +19,13 @@ func (t *Trace) Summary(lines int) string {
 	for end := len(events); end > 0 && len(shown) < lines; {
 		start := end - 1
 		if events[start].routine() {
-			for start > 0 && events[start-1].routine() && events[start-1].Flow == events[end-1].Flow {
+			for start > 0 && events[start-1].routine() {
 				start--
 			}
 		}
 		if n := end - start; n > 3 {
 			shown = append(shown, events[end-1].String(),
-				fmt.Sprintf("%16s… %d more like these", "", n-2), events[start].String())
+				fmt.Sprintf("%16s… %d more retransmissions, probes and acknowledgements", "", n-2), events[start].String())
 		} else {
 			start = end - 1
 			shown = append(shown, events[start].String())

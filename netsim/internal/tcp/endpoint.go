@@ -6,9 +6,10 @@
 // It follows Linux where a program can tell: handshake and retransmission
 // schedule (RFC 6298 with Linux's 200 ms minimum), round-trip times by timestamps
 // (RFC 7323), selective acknowledgement with time-based loss detection (RFC
-// 8985's idea), the undoing of spurious retransmissions (RFC 3522), slow start and congestion
-// avoidance, flow control with persist probes, delayed acknowledgement, Nagle,
-// keep-alive, TCP_USER_TIMEOUT, half-close, TIME_WAIT, and what each error is.
+// 8985's idea), the undoing of spurious retransmissions (RFC 3522, 4015), slow
+// start and congestion avoidance, flow control with persist probes, delayed
+// acknowledgement, Nagle, keep-alive, TCP_USER_TIMEOUT, half-close, TIME_WAIT, and
+// what each error is.
 package tcp
 
 import (

@@ -120,7 +120,7 @@ func (e *Endpoint) inputAck(now time.Duration, s *Segment) {
 		e.ackedUpTo(now, s.Ack, s.Echo)
 	}
 	if len(s.sack) > 0 {
-		e.markSacked(now, s.sack)
+		e.markSacked(s.sack)
 	}
 	if e.sacked > 0 || e.reorderAt != never {
 		e.detectLoss(now)
@@ -158,7 +158,7 @@ func (e *Endpoint) ackedUpTo(now time.Duration, ack int64, echo time.Duration) {
 			e.lost -= n
 		}
 		if !f.sacked {
-			e.rackSeen(now, f, echo)
+			e.rackSeen(f)
 		}
 		if f.end > ack {
 			f.seq = ack

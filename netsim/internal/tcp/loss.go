@@ -6,18 +6,13 @@ import "time"
 // arrived and a quarter of a round trip has passed, or three have (RFC 8985).
 
 // rackSeen remembers the latest sent segment that is known to have arrived.
-// Which copy of a retransmitted one arrived is known from the stamp that its
-// acknowledgement answers, and otherwise likely: it takes a round trip.
-func (e *Endpoint) rackSeen(now time.Duration, f *inflight, echo time.Duration) {
-	if f.again && (echo > 0 && echo < stampOf(f.sentAt) || now-f.sentAt < e.minRTT) {
-		return
-	}
+func (e *Endpoint) rackSeen(f *inflight) {
 	if f.sentAt > e.rackAt || f.sentAt == e.rackAt && f.end > e.rackEnd {
 		e.rackAt, e.rackEnd = f.sentAt, f.end
 	}
 }
 
-func (e *Endpoint) markSacked(now time.Duration, ranges []Range) {
+func (e *Endpoint) markSacked(ranges []Range) {
 	for i := e.flightHead; i < len(e.flight); i++ {
 		f := &e.flight[i]
 		if f.sacked {
@@ -31,7 +26,7 @@ func (e *Endpoint) markSacked(now time.Duration, ranges []Range) {
 				}
 				f.sacked = true
 				e.sacked += f.end - f.seq
-				e.rackSeen(now, f, 0)
+				e.rackSeen(f)
 				break
 			}
 		}

@@ -74,6 +74,25 @@ func TestDoubtIsDecidedOnce(t *testing.T) {
 	require.True(t, r.recovering)
 }
 
+// TestDoubtIsAboutItsOwnRetransmissions: a segment that was sent again before
+// says nothing about the loss behind it.
+func TestDoubtIsAboutItsOwnRetransmissions(t *testing.T) {
+	r := tenSegments(t)
+	r.run(300 * ms)
+	r.feed("ACK 1 ack 101 echo 220ms") // the second and third go again
+	r.run(r.rtoAt)                     // and the second once more
+	r.feed("ACK 1 ack 201 echo 10ms")
+	require.False(t, r.recovering)
+	r.srtt = time.Minute // the third may still be on its way
+	r.out = nil
+	r.feed("ACK 1 ack 201 sack 401-1001")
+	r.expect("ACK 301:401 ack 1 again")
+	shrunk := r.ssthresh
+	r.feed("ACK 1 ack 301 sack 401-1001 echo 10ms")
+	require.True(t, r.recovering)
+	require.Equal(t, shrunk, r.ssthresh)
+}
+
 // TestLossAfterUndo: what was deemed lost, no longer is, and is lost after all,
 // is found by what arrives behind it, and otherwise by the next time-out.
 func TestLossAfterUndo(t *testing.T) {
