@@ -163,7 +163,9 @@ func (n *Network) After(d time.Duration, name string, f func()) {
 func (n *Network) mustBeOpen(call string, what any) {
 	n.enter()
 	defer n.mu.Unlock()
-	n.mustWork(fmt.Sprintf("Network.%s(%v)", call, what))
+	if n.usable() != nil {
+		n.mustWork(fmt.Sprintf("Network.%s(%v)", call, what))
+	}
 }
 
 // errElsewhere is what calls from another time than the network's get.
