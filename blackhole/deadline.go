@@ -17,10 +17,7 @@ type deadline struct {
 func (d *deadline) set(t time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.timer != nil && !d.timer.Stop() {
-		<-d.passed // the timer's function has run or is about to
-	}
-	d.timer = nil
+	d.disarm()
 	d.at = t
 	if d.passed != nil {
 		if isClosed(d.passed) {
@@ -68,9 +65,15 @@ func (d *deadline) over() bool {
 func (d *deadline) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.timer != nil {
-		d.timer.Stop()
+	d.disarm()
+}
+
+// disarm ends the timer. A set may still follow, from somebody who did not see the connection close. The caller holds mu.
+func (d *deadline) disarm() {
+	if d.timer != nil && !d.timer.Stop() {
+		<-d.passed // the timer's function has run or is about to
 	}
+	d.timer = nil
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -22,7 +22,7 @@ import (
 // order, at once.
 //
 // All times are durations since the scheduler was made. Methods may be called
-// from any goroutine, also from within a Handler, but for CatchUp.
+// from any goroutine, all but CatchUp also from within a Handler.
 type Scheduler struct {
 	epoch  time.Time
 	bubble bool
@@ -31,7 +31,7 @@ type Scheduler struct {
 	turn sync.Mutex // held while a handler runs; taken before mu
 
 	mu      sync.Mutex
-	queue   []slot // a 4-ary heap
+	queue   queue
 	seq     uint64
 	starter *time.Timer   // runs fire, when there is no worker
 	worker  *time.Timer   // wakes the worker, nil when there is none
@@ -61,8 +61,8 @@ type Key struct {
 	Kind uint8
 }
 
-// A Handler is what happens when an event is due. It runs with no lock of the
-// scheduler's held that its methods but CatchUp need, and must not block.
+// A Handler is what happens when an event is due. It may call every method of the
+// scheduler but CatchUp, and must not block.
 type Handler interface {
 	Fire(now time.Duration)
 }
@@ -84,14 +84,7 @@ type Event struct {
 	at    time.Duration // want, in a bubble a nanosecond later
 	slack time.Duration // how much later than at nobody notices
 	seq   uint64
-	index int // in the heap, 1-based; 0 when not queued
-}
-
-// A slot is an event's place in the queue. It has a copy of the time, so that
-// most comparisons need not look at the event, which is far away in memory.
-type slot struct {
-	at time.Duration
-	*Event
+	index int // in the queue, 1-based; 0 when not queued
 }
 
 // At is the time that the event was last scheduled for.
@@ -112,13 +105,13 @@ func (s *Scheduler) Now() time.Duration { return time.Since(s.epoch) }
 
 // Schedule puts e into the queue for the time at, or moves it there when it is
 // queued already. A time that has passed means as soon as possible, in the order
-// of the times that were asked for; one that is more than 146 years away means
-// then. In a bubble
-// an event happens a nanosecond after its time at the earliest: all that is awake
-// comes to rest first, and what it still schedules takes part in the order; and a
-// test that sleeps until a round time and calls synctest.Wait has that instant to
-// itself. It reports
-// whether e was accepted: a closed scheduler takes nothing.
+// of the times that were asked for; one that is more than 146 years away means in
+// 146 years. It reports whether e was accepted: a closed scheduler takes nothing.
+//
+// In a bubble an event happens a nanosecond after its time at the earliest: all
+// that is awake comes to rest first, and what it still schedules takes part in the
+// order; and a test that sleeps until a round time and calls synctest.Wait has
+// that instant to itself.
 //
 // An event without a handler or without a key's name is a mistake in the
 // program and panics.
@@ -127,8 +120,8 @@ func (s *Scheduler) Schedule(e *Event, at time.Duration) bool { return s.Schedul
 // ScheduleLazily is [Scheduler.Schedule] for an event that nobody can notice
 // until slack after its time: a packet that leaves now and arrives in 10 ms. It
 // runs in its place in the order and with its own time, but needs no instant of
-// the bubble to itself: it may run as late as that, and only at once if somebody
-// calls [Scheduler.CatchUp] before. The handler must not wake a goroutine, and
+// the bubble to itself: it may run as late as that, unless somebody calls
+// [Scheduler.CatchUp] before. The handler must not wake a goroutine, and
 // whatever it schedules must lie slack or more after its time. Outside a bubble
 // there is no slack.
 func (s *Scheduler) ScheduleLazily(e *Event, at, slack time.Duration) bool {
@@ -153,7 +146,7 @@ func (s *Scheduler) ScheduleLazily(e *Event, at, slack time.Duration) bool {
 	}
 	s.seq++
 	e.seq = s.seq
-	s.push(e)
+	s.queue.push(e)
 	if !s.running {
 		s.arm(e.at+e.slack, s.Now())
 	}
@@ -232,7 +225,7 @@ func (s *Scheduler) Close() {
 
 // dequeue takes e out of the queue before its time.
 func (s *Scheduler) dequeue(e *Event) {
-	s.remove(e)
+	s.queue.remove(e)
 	if e.slack > 0 {
 		s.lazy.Add(-1)
 	}
@@ -263,13 +256,13 @@ func (s *Scheduler) arm(at, now time.Duration) {
 }
 
 // next is when the queue wants to be looked at again: the head's time and slack,
-// but not after something else that might be due before.
+// or the time of what follows it, if that is earlier.
 func (s *Scheduler) next() time.Duration {
 	if len(s.queue) == 0 {
 		return never
 	}
 	at := s.queue[0].at + s.queue[0].slack
-	for _, e := range s.queue[1:min(5, len(s.queue))] {
+	for _, e := range s.queue.afterHead() {
 		at = min(at, e.at)
 	}
 	return at
@@ -328,8 +321,11 @@ func (s *Scheduler) work() {
 	s.end(s.Now())
 }
 
+// begin says that the queue is being looked at: what is scheduled meanwhile arms
+// no timer.
 func (s *Scheduler) begin() { s.running, s.armed = true, never }
 
+// end arms the timer for what is left.
 func (s *Scheduler) end(now time.Duration) {
 	s.running = false
 	if len(s.queue) > 0 {
@@ -361,7 +357,7 @@ func (s *Scheduler) run(e *Event, now time.Duration) {
 	if lazy {
 		now = max(e.at, s.last)
 	}
-	s.remove(e)
+	s.queue.remove(e)
 	s.ran++
 	s.call(e, now)
 	if lazy {
@@ -403,78 +399,4 @@ func rest() {
 		}
 	}()
 	synctest.Wait()
-}
-
-func (a slot) before(b slot) bool {
-	if a.at != b.at {
-		return a.at < b.at
-	}
-	if a.Key.Name != b.Key.Name {
-		return a.Key.Name < b.Key.Name
-	}
-	if a.Key.Kind != b.Key.Kind {
-		return a.Key.Kind < b.Key.Kind
-	}
-	return a.seq < b.seq
-}
-
-func (s *Scheduler) push(e *Event) {
-	s.queue = append(s.queue, slot{})
-	s.up(len(s.queue)-1, slot{e.at, e})
-}
-
-func (s *Scheduler) remove(e *Event) {
-	i, n := e.index-1, len(s.queue)-1
-	tail := s.queue[n]
-	s.queue[n] = slot{}
-	s.queue = s.queue[:n]
-	e.index = 0
-	if i == n {
-		return
-	}
-	if i > 0 && tail.before(s.queue[(i-1)/4]) {
-		s.up(i, tail)
-	} else {
-		s.down(i, tail)
-	}
-}
-
-// up puts e at i or above.
-func (s *Scheduler) up(i int, e slot) {
-	for i > 0 {
-		p := (i - 1) / 4
-		if !e.before(s.queue[p]) {
-			break
-		}
-		s.queue[i] = s.queue[p]
-		s.queue[i].index = i + 1
-		i = p
-	}
-	s.queue[i] = e
-	e.index = i + 1
-}
-
-// down puts e at i or below.
-func (s *Scheduler) down(i int, e slot) {
-	n := len(s.queue)
-	for {
-		c := 4*i + 1
-		if c >= n {
-			break
-		}
-		m := c
-		for k := c + 1; k < min(c+4, n); k++ {
-			if s.queue[k].before(s.queue[m]) {
-				m = k
-			}
-		}
-		if !s.queue[m].before(e) {
-			break
-		}
-		s.queue[i] = s.queue[m]
-		s.queue[i].index = i + 1
-		i = m
-	}
-	s.queue[i] = e
-	e.index = i + 1
 }

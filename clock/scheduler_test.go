@@ -244,7 +244,7 @@ func TestSchedulerHeapProperty(t *testing.T) {
 		var last *Event
 		for len(s.queue) > 0 {
 			e := s.queue[0].Event
-			s.remove(e)
+			s.queue.remove(e)
 			if last != nil && !(slot{last.at, last}).before(slot{e.at, e}) {
 				rt.Fatalf("%v at %v ran after %v at %v", e.Key, e.at, last.Key, last.at)
 			}
@@ -273,7 +273,7 @@ func BenchmarkScheduler(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				e := s.queue[0].Event
-				s.remove(e)
+				s.queue.remove(e)
 				s.Schedule(e, e.at+time.Duration(rnd.Uint32()))
 			}
 		})

@@ -1,6 +1,7 @@
 package netsim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -167,8 +168,8 @@ func (dialTimeout) Error() string   { return "i/o timeout" }
 func (dialTimeout) Timeout() bool   { return true }
 func (dialTimeout) Temporary() bool { return true }
 func (dialTimeout) Is(err error) bool {
-	return err == errContextDeadline || err == os.ErrDeadlineExceeded
+	return err == context.DeadlineExceeded || err == os.ErrDeadlineExceeded
 }
 
 func (dialCanceled) Error() string     { return "operation was canceled" }
-func (dialCanceled) Is(err error) bool { return err == errContextCanceled }
+func (dialCanceled) Is(err error) bool { return err == context.Canceled }

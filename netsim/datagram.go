@@ -14,11 +14,7 @@ import (
 	"github.com/seed-5a7f77c4/deadair/netsim/internal/tcp"
 )
 
-const (
-	errAddrNotAvail = syscall.EADDRNOTAVAIL
-	errAddrInUse    = syscall.EADDRINUSE
-	maxDatagram     = 65507
-)
+const maxDatagram = 65507 // bytes of payload
 
 // A PacketConn is a UDP socket. It has the methods of *net.UDPConn that a
 // program is likely to call, and is a net.Conn too when it was dialled.
@@ -89,7 +85,7 @@ func (d *Dialer) dialUDP(_ context.Context, network string, remote netip.AddrPor
 		return fail(err)
 	}
 	if local.Addr().IsValid() && h.own(local.Addr()) == nil {
-		return fail(errAddrNotAvail)
+		return fail(os.NewSyscallError("bind", syscall.EADDRNOTAVAIL))
 	}
 	_, src, _, err := h.route(remote.Addr(), local.Addr())
 	if err != nil {
@@ -104,19 +100,19 @@ func (d *Dialer) dialUDP(_ context.Context, network string, remote netip.AddrPor
 
 func (h *Host) newSocket(network string, local, remote netip.AddrPort) (*PacketConn, error) {
 	n := h.n
-	taken := func(port uint16) bool {
-		return slices.ContainsFunc(h.sockets, func(s *PacketConn) bool {
-			return s.local.Port() == port && s.remote == remote && reachOf(network, local.Addr()).overlaps(s.reach())
-		})
+	overlaps := func(s *PacketConn, port uint16) bool {
+		return s.local.Port() == port && reachOf(network, local.Addr()).overlaps(s.reach())
 	}
 	if local.Port() == 0 {
-		port, err := h.socketPort(remote, taken)
+		port, err := h.socketPort(remote, func(port uint16) bool {
+			return slices.ContainsFunc(h.sockets, func(s *PacketConn) bool { return s.remote == remote && overlaps(s, port) })
+		})
 		if err != nil {
 			return nil, err
 		}
 		local = netip.AddrPortFrom(local.Addr(), port)
-	} else if taken(local.Port()) {
-		return nil, syscall.EADDRINUSE
+	} else if slices.ContainsFunc(h.sockets, func(s *PacketConn) bool { return overlaps(s, local.Port()) }) { // bind(2) comes before connect(2)
+		return nil, os.NewSyscallError("bind", syscall.EADDRINUSE)
 	}
 	s := &PacketConn{
 		host: h, network: network, local: local, remote: remote, limit: n.opts.udpBuffer,

@@ -3,10 +3,10 @@ package netsim
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/seed-5a7f77c4/deadair/clock"
@@ -235,23 +235,6 @@ func (d *Dialer) parallel(ctx context.Context, network string, primaries, fallba
 	}
 }
 
-// newFlow names a connection. It runs under the lock.
-func (h *Host) newFlow(to string, proto Proto, port uint16) *flow {
-	n := h.n
-	k := flowKey{h.name, to, proto, port}
-	n.flows[k]++
-	nth := n.flows[k]
-	return &flow{name: k.name(nth), nth: nth, openedAt: -1, firstAt: -1}
-}
-
-func (k flowKey) name(nth int) string {
-	mark := ""
-	if k.proto == UDP {
-		mark = "/udp"
-	}
-	return fmt.Sprintf("%s>%s:%d%s#%d", k.from, k.to, k.port, mark, nth)
-}
-
 // local is the address to dial from. Its parts are zero where the network is to
 // choose.
 func (d *Dialer) local(proto Proto) (netip.AddrPort, error) {
@@ -294,7 +277,7 @@ func (d *Dialer) connect(ctx context.Context, network string, remote netip.AddrP
 		return fail(err)
 	}
 	if local.Addr().IsValid() && h.own(local.Addr()) == nil {
-		return fail(os.NewSyscallError("bind", errAddrNotAvail))
+		return fail(os.NewSyscallError("bind", syscall.EADDRNOTAVAIL))
 	}
 	out, src, in, err := h.way(remote.Addr(), local.Addr())
 	if err != nil {
@@ -303,7 +286,7 @@ func (d *Dialer) connect(ctx context.Context, network string, remote netip.AddrP
 	if local.Port() != 0 {
 		local = netip.AddrPortFrom(src, local.Port())
 		if h.conns[connKey{local, remote}] != nil || h.listener(local) != nil {
-			return fail(os.NewSyscallError("bind", errAddrInUse))
+			return fail(os.NewSyscallError("bind", syscall.EADDRINUSE))
 		}
 	} else if local, err = h.ephemeral(src, remote); err != nil {
 		return fail(err)

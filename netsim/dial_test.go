@@ -74,11 +74,16 @@ func TestDialErrorsAreThoseOfNetDialer(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
 	nobody, somebody := closed.Addr().String(), taken.Addr().String()
+	bound, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer bound.Close()
 
 	n := netsim.New()
 	defer n.Close()
 	h := n.Host("h")
 	_, err = h.Listen("tcp4", somebody)
+	require.NoError(t, err)
+	_, err = h.ListenPacket("udp4", bound.LocalAddr().String())
 	require.NoError(t, err)
 
 	background := context.Background()
@@ -108,6 +113,8 @@ func TestDialErrorsAreThoseOfNetDialer(t *testing.T) {
 		"source of another family": {knobs{LocalAddr: &net.TCPAddr{IP: net.IPv6loopback}}, background, "tcp", somebody},
 		"source is not ours":       {knobs{LocalAddr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}}, background, "tcp", somebody},
 		"source is taken":          {knobs{LocalAddr: taken.Addr()}, background, "tcp", nobody},
+		"datagrams, not ours":      {knobs{LocalAddr: &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1)}}, background, "udp", nobody},
+		"datagrams, source taken":  {knobs{LocalAddr: bound.LocalAddr()}, background, "udp", nobody},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, want := c.real().DialContext(c.ctx, c.network, c.address)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -341,6 +342,57 @@ func TestLingerWaitsForTheData(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "late", string(all))
 	}, tenms)
+}
+
+// TestLingerWithNothingLeft: a Close lingers for what is on its way, not for a
+// stream that is over already, or that has nothing left to say.
+func TestLingerWithNothingLeft(t *testing.T) {
+	over := map[string]func(t *testing.T, client, server *netsim.Conn){
+		"reset": func(t *testing.T, client, server *netsim.Conn) {
+			require.NoError(t, server.SetLinger(0))
+			require.NoError(t, server.Close())
+			require.ErrorIs(t, readError(t, client), syscall.ECONNRESET)
+		},
+		"half closed": func(t *testing.T, client, server *netsim.Conn) {
+			require.NoError(t, client.CloseWrite())
+			require.ErrorIs(t, readError(t, server), io.EOF)
+			time.Sleep(time.Second)
+		},
+		"closed on both sides": func(t *testing.T, client, server *netsim.Conn) {
+			require.NoError(t, client.CloseWrite())
+			require.ErrorIs(t, readError(t, server), io.EOF)
+			require.NoError(t, server.Close())
+			time.Sleep(time.Second)
+		},
+	}
+	for name, end := range over {
+		t.Run(name, func(t *testing.T) {
+			netsim.Run(t, func(t *testing.T, n *netsim.Network) {
+				client, server := pair(t, n.Host("a"), n.Host("b"))
+				require.NoError(t, client.SetLinger(5))
+				end(t, client, server)
+				d := after(func() { require.NoError(t, client.Close()) })
+				require.Less(t, d, ms)
+			}, tenms)
+		})
+		t.Run(name+", then the network closed", func(t *testing.T) {
+			netsim.Run(t, func(t *testing.T, n *netsim.Network) {
+				client, server := pair(t, n.Host("a"), n.Host("b"))
+				require.NoError(t, client.SetLinger(5))
+				end(t, client, server)
+				closed := make(chan error, 1)
+				go func() { closed <- client.Close() }()
+				synctest.Wait() // before anything that Close put into the queue
+				require.NoError(t, n.Close())
+				select {
+				case err := <-closed:
+					require.NoError(t, err)
+				case <-time.After(time.Minute):
+					t.Fatal("Close lingers on a network that is closed")
+				}
+			}, tenms)
+		})
+	}
 }
 
 func TestFINLost(t *testing.T) {

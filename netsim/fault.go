@@ -105,6 +105,7 @@ func (f *Fault) MayMiss() *Fault {
 	f.n.enter()
 	defer f.n.mu.Unlock()
 	f.mayMiss = true
+	f.forget()
 	return f
 }
 
@@ -283,6 +284,14 @@ func (f *Fault) matches(now time.Duration, p *packet) bool {
 	return true
 }
 
+// forget lets go of a fault that was taken back, unless it will be asked whether
+// it bit. It runs under the lock.
+func (f *Fault) forget() {
+	if i := slices.Index(f.n.faults, f); i >= 0 && f.undone && (f.hits > 0 || f.mayMiss) {
+		f.n.faults = slices.Delete(f.n.faults, i, i+1)
+	}
+}
+
 // undo takes f out of force. It runs under the lock.
 func (n *Network) undo(f *Fault) {
 	if f.undone {
@@ -298,9 +307,7 @@ func (n *Network) undo(f *Fault) {
 	for _, p := range f.inPipes {
 		p.remove(f)
 	}
-	if i := slices.Index(n.faults, f); i >= 0 && (f.hits > 0 || f.mayMiss) {
-		n.faults = slices.Delete(n.faults, i, i+1) // nobody will ask whether it bit
-	}
+	f.forget()
 	n.noteLocked(Event{Why: "undo " + f.name})
 	now := n.sched.Now()
 	for _, p := range f.held {

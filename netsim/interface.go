@@ -19,6 +19,7 @@ const (
 	Tailnet
 )
 
+// String is the medium in a word.
 func (m Medium) String() string {
 	switch m {
 	case Wired:

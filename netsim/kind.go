@@ -12,6 +12,7 @@ const (
 	ICMP
 )
 
+// String is the transport as a net.Addr names it.
 func (p Proto) String() string {
 	switch p {
 	case TCP:
@@ -42,6 +43,7 @@ const (
 
 var kindNames = [...]string{"SYN", "SYN-ACK", "ACK", "DATA", "FIN", "RST", "DGRAM", "UNREACHABLE"}
 
+// String lists the kinds in the set, joined by +.
 func (k Kind) String() string {
 	var s []string
 	for i, name := range kindNames {

@@ -1,7 +1,6 @@
 package netsim
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -14,11 +13,6 @@ import (
 
 	"github.com/seed-5a7f77c4/deadair/clock"
 	"github.com/seed-5a7f77c4/deadair/netsim/internal/tcp"
-)
-
-var (
-	errContextDeadline = context.DeadlineExceeded
-	errContextCanceled = context.Canceled
 )
 
 // A Network is a simulated network: hosts, and what lies between them. Make one

@@ -28,21 +28,6 @@ func headers(proto Proto, a netip.Addr) int {
 	return n + udpHeader
 }
 
-// flow is what the packets of one connection have in common.
-type flow struct {
-	name     string
-	nth      int
-	openedAt time.Duration // -1 until it is established
-	firstAt  time.Duration
-}
-
-// flowKey counts connections.
-type flowKey struct {
-	from, to string
-	proto    Proto
-	port     uint16
-}
-
 // about is what an ICMP error says: which packets cannot be delivered, and what
 // their sender's call returns for it.
 type about struct {
@@ -216,11 +201,23 @@ func (n *Network) lose(now time.Duration, p *packet, why string) {
 	n.freePacket(p)
 }
 
+// depart is where the way of p through the pipes begins: a cut of one of them
+// concerns it from now on.
+func (p *packet) depart(now time.Duration, pipes [3]*pipe) {
+	p.sent = now
+	p.event.Key = clock.Key{Name: p.flow.name, Kind: kindArrive}
+	for _, w := range pipes {
+		if w != nil {
+			p.cuts += w.cuts
+		}
+	}
+}
+
 // send judges a packet and puts it on its way. It runs in an event, under the
 // lock, and owns p.
 func (n *Network) send(now time.Duration, p *packet) {
-	p.sent = now
-	p.event.Key = clock.Key{Name: p.flow.name, Kind: kindArrive}
+	pipes := p.pipes()
+	p.depart(now, pipes)
 	if p.flow.firstAt < 0 {
 		p.flow.firstAt = now
 	}
@@ -231,12 +228,6 @@ func (n *Network) send(now time.Duration, p *packet) {
 	if p.to == nil {
 		n.lose(now, p, "nobody there")
 		return
-	}
-	pipes := p.pipes()
-	for _, w := range pipes {
-		if w != nil {
-			p.cuts += w.cuts
-		}
 	}
 	var delay time.Duration
 	copies := 0
@@ -417,13 +408,7 @@ func (n *Network) reject(now time.Duration, p *packet, how Action, why string) {
 		back = n.unreachable(p, syscall.ECONNREFUSED)
 	}
 	if back != nil {
-		back.sent = now
-		back.event.Key = clock.Key{Name: back.flow.name, Kind: kindArrive}
-		for _, w := range back.pipes() {
-			if w != nil {
-				back.cuts += w.cuts
-			}
-		}
+		back.depart(now, back.pipes())
 		n.schedule(back, now+p.latency(now)+back.latency(now))
 	}
 	n.lose(now, p, why)

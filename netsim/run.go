@@ -19,9 +19,9 @@ import (
 // virtual for all code: minutes pass in microseconds. When f returns the
 // network is closed, inside the bubble. An f that has not returned after a week
 // of virtual time ([DefaultBudget]) fails; Clock(clock.Budget(…)) sets another
-// time. A failed test shows the tail of the
-// trace, the seed and the command that replays it, and leaves the trace in the
-// test's artifact folder (go test -artifacts).
+// time. A failed test shows the end of the trace, the seed and the command that
+// replays it, and leaves the trace in the test's artifact folder (go test
+// -artifacts).
 func Run(t *testing.T, f func(t *testing.T, n *Network), opts ...Option) {
 	t.Helper()
 	o := configure(opts)

@@ -165,6 +165,9 @@ func (t *connTransmit) Fire(now time.Duration) {
 	c.ep.UpdateWindow(now)
 	c.ep.Output(now)
 	c.settle(now)
+	if c.closed && c.writers > 0 {
+		c.wake() // a Close that lingers: there may be nothing to acknowledge
+	}
 }
 
 // postpone keeps the events of a paused host for later.
@@ -400,16 +403,22 @@ func (c *Conn) Close() error {
 // lingerUntil blocks a Close as SO_LINGER does. What has not arrived by then
 // stays on its way, as on Linux.
 func (c *Conn) lingerUntil(by time.Duration) {
-	n := c.host.n
-	for !n.closed && !c.ep.Flushed() || n.sched.Queued(&c.transmit) {
-		if n.sched.Now() >= by {
-			return
-		}
+	for c.lingers() && c.host.n.sched.Now() < by {
 		c.armDeadline(&c.writeTimer, by)
 		c.writers++
 		c.cond.Wait()
 		c.writers--
 	}
+}
+
+// lingers reports whether something is on its way still. A stream that is over,
+// which its host has forgotten, has nothing to send, whatever is in the queue.
+func (c *Conn) lingers() bool {
+	switch c.ep.State() {
+	case tcp.Closed, timeWaiting:
+		return false
+	}
+	return !c.ep.Flushed() || c.host.n.sched.Queued(&c.transmit)
 }
 
 // CloseWrite sends a FIN after all that was written; reads go on.

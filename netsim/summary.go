@@ -10,8 +10,7 @@ const notesShown = 6
 
 // Summary is the end of the trace for a reader in a hurry: so many lines at most,
 // in which retransmissions, probes and bare acknowledgements that follow each
-// other take three. What was done to the network before, the
-// latest of it, comes first.
+// other take three. The last notes from before these lines come first.
 func (t *Trace) Summary(lines int) string {
 	events := t.Events()
 	var shown []string

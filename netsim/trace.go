@@ -21,6 +21,7 @@ const (
 	Note
 )
 
+// String is the fate in a word.
 func (f Fate) String() string {
 	switch f {
 	case Delivered:
@@ -125,7 +126,6 @@ type Trace struct {
 	hash    uint64
 	start   time.Time
 	names   map[string]uint64
-	hosts   []string
 	payload int
 }
 

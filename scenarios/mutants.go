@@ -50,7 +50,11 @@ func Matrix[S any](t *testing.T, set []Scenario[S], subject S, mutants []Mutant[
 	subjects := []S{subject}
 	r.Rows = []MatrixRow{{Mutant: Sound, Cells: make([]Outcome, len(set))}}
 	for _, m := range mutants {
-		subjects = append(subjects, m.Apply(subject))
+		mutant := m.Apply(subject)
+		if missing(mutant) {
+			return MatrixResult{}, fmt.Errorf("scenarios: the mutant %q makes no subject (%T is nil)", m.Name, mutant)
+		}
+		subjects = append(subjects, mutant)
 		r.Rows = append(r.Rows, MatrixRow{Mutant: m.Name, Kills: m.Kills, Cells: make([]Outcome, len(set))})
 	}
 	parallel(len(r.Rows)*len(set), "matrix", progress, func(i int) {

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"testing"
@@ -45,8 +46,12 @@ func (p *Play) At(d time.Duration) {
 func (p *Play) Go(name string, f func()) { p.Net.Go(name, f) }
 
 // Figure keeps a number or a text for the outcome, such as the time until the
-// client was connected.
+// client was connected. A value that JSON does not have fails the story.
 func (p *Play) Figure(name string, value any) {
+	if _, err := json.Marshal(value); err != nil {
+		p.Errorf("figure %q: %v", name, err)
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.figures[name] = value

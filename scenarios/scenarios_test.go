@@ -2,6 +2,8 @@ package scenarios
 
 import (
 	"bytes"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -75,6 +77,23 @@ func TestMatrix(t *testing.T) {
 	_, err = Matrix(t, set(), nil, []Mutant[*rules]{{Name: "x", Kills: []string{"C"}}, {}}, 0, nil)
 	for _, says := range []string{"without a subject", "0 seeds", `"x" has no Apply`, "C, which is not in the set", `name ""`} {
 		assert.ErrorContains(t, err, says)
+	}
+
+	none := mutants()
+	none[1].Apply = func(*rules) *rules { return nil }
+	_, err = Matrix(t, set(), &rules{true, true}, none, 1, nil)
+	assert.ErrorContains(t, err, `"no b" makes no subject`, "what does not run is not killed")
+}
+
+// A figure that no sample could hold fails its own story, not the file of a whole sweep.
+func TestFigureThatIsNone(t *testing.T) {
+	for _, figure := range []any{math.NaN(), func() {}} {
+		odd := Scenario[int]{ID: "X", Play: func(p *Play, _ int) { p.Figure("odd", figure) }}
+		samples, err := Sweep(t, odd, 1, SweepOptions{Count: 1})
+		require.NoError(t, err)
+		require.Len(t, samples[0].Failures, 1)
+		assert.Contains(t, samples[0].Failures[0], `figure "odd"`)
+		require.NoError(t, WriteSamples(io.Discard, samples))
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/net/proxy"
 
 	"github.com/seed-5a7f77c4/deadair/blackhole"
 	"github.com/seed-5a7f77c4/deadair/netsim"
@@ -48,29 +47,17 @@ func TestAClientThatLeavesInsideTheHoleIsLetGo(t *testing.T) {
 						c.Close()
 					}
 				}()
-				relay, err := socksrelay.New(socksrelay.Config{Dial: middle.DialContext,
-					GoneTimeout: tc.timeout, Faults: []*socksrelay.Fault{socksrelay.BlackHole(nil)}})
-				require.NoError(t, err)
-				rl, err := middle.Listen("tcp", ":1080")
-				require.NoError(t, err)
-				relaying := make(chan error, 1)
-				go func() { relaying <- relay.Serve(rl) }()
-				raw, err := client.DialContext(t.Context(), "tcp", "relay:1080")
-				require.NoError(t, err)
-				d, err := proxy.SOCKS5("tcp", "", nil, given{raw})
-				require.NoError(t, err)
-				_, err = d.Dial("tcp", "server:7")
-				require.NoError(t, err)
+				_, stop := relayOn(t, middle, socksrelay.Config{GoneTimeout: tc.timeout, Faults: []*socksrelay.Fault{socksrelay.BlackHole(nil)}})
+				c := through(t, client)
 				left := time.Now()
-				tc.leave(raw.(*netsim.Conn))
+				tc.leave(c)
 				select {
 				case at := <-ended:
 					assert.InDelta(t, tc.after, at.Sub(left), float64(time.Second))
 				case <-time.After(time.Hour):
 					assert.EqualValues(t, never, tc.after, "the relay has kept the connection for an hour")
 				}
-				require.NoError(t, relay.Close())
-				<-relaying
+				stop()
 				l.Close()
 			})
 		})
@@ -93,28 +80,17 @@ func TestAHoleThatClosesGivesAHalfClosedClientItsTimeBack(t *testing.T) {
 		}()
 		var sw blackhole.Switch
 		sw.On()
-		relay, err := socksrelay.New(socksrelay.Config{Dial: middle.DialContext, Faults: []*socksrelay.Fault{
+		_, stop := relayOn(t, middle, socksrelay.Config{Faults: []*socksrelay.Fault{
 			{Phase: socksrelay.Data, Do: blackhole.Swallow(), Switch: &sw},
 		}})
-		require.NoError(t, err)
-		rl, err := middle.Listen("tcp", ":1080")
-		require.NoError(t, err)
-		relaying := make(chan error, 1)
-		go func() { relaying <- relay.Serve(rl) }()
-		raw, err := client.DialContext(t.Context(), "tcp", "relay:1080")
-		require.NoError(t, err)
-		d, err := proxy.SOCKS5("tcp", "", nil, given{raw})
-		require.NoError(t, err)
-		_, err = d.Dial("tcp", "server:7")
-		require.NoError(t, err)
-		require.NoError(t, raw.(*netsim.Conn).CloseWrite())
+		c := through(t, client)
+		require.NoError(t, c.CloseWrite())
 		time.AfterFunc(socksrelay.DefaultGoneTimeout/2, sw.Off)
-		got, err := io.ReadAll(raw)
+		got, err := io.ReadAll(c)
 		require.NoError(t, err)
 		assert.Equal(t, "late", string(got))
-		raw.Close()
-		require.NoError(t, relay.Close())
-		<-relaying
+		c.Close()
+		stop()
 		l.Close()
 	})
 }

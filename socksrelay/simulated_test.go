@@ -1,7 +1,6 @@
 package socksrelay_test
 
 import (
-	"context"
 	"crypto/tls"
 	"io"
 	"net"
@@ -18,11 +17,32 @@ import (
 	"github.com/seed-5a7f77c4/deadair/socksrelay"
 )
 
-// hostDialer is a simulated host as x/net/proxy wants it.
-type hostDialer struct{ *netsim.Host }
+// relayOn serves a relay at port 1080 of a simulated host, from which it dials. stop closes it and waits for its end.
+func relayOn(t *testing.T, h *netsim.Host, config socksrelay.Config) (relay *socksrelay.Relay, stop func()) {
+	t.Helper()
+	config.Dial = h.DialContext
+	relay, err := socksrelay.New(config)
+	require.NoError(t, err)
+	l, err := h.Listen("tcp", ":1080")
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- relay.Serve(l) }()
+	return relay, func() {
+		require.NoError(t, relay.Close())
+		require.ErrorIs(t, <-ended, net.ErrClosed)
+	}
+}
 
-func (h hostDialer) Dial(network, address string) (net.Conn, error) {
-	return h.DialContext(context.Background(), network, address)
+// through connects a simulated host by the relay to port 7 of the server. It gives the connection to the relay.
+func through(t *testing.T, client *netsim.Host) *netsim.Conn {
+	t.Helper()
+	raw, err := client.DialContext(t.Context(), "tcp", "relay:1080")
+	require.NoError(t, err)
+	d, err := proxy.SOCKS5("tcp", "", nil, given{raw})
+	require.NoError(t, err)
+	_, err = d.Dial("tcp", "server:7")
+	require.NoError(t, err)
+	return raw.(*netsim.Conn)
 }
 
 // TestARelayOnASimulatedNetworkPassesTheHandshakesAndThenStandsStill plays the hole between three simulated hosts: client,
@@ -49,14 +69,9 @@ func TestARelayOnASimulatedNetworkPassesTheHandshakesAndThenStandsStill(t *testi
 		var sw blackhole.Switch
 		sw.On()
 		hole := &socksrelay.Fault{Name: "hole", Phase: socksrelay.Data, When: blackhole.AfterTLSHandshake(), Do: blackhole.Stall(), Switch: &sw}
-		relay, err := socksrelay.New(socksrelay.Config{Dial: middle.DialContext, Faults: []*socksrelay.Fault{hole}})
-		require.NoError(t, err)
-		rl, err := middle.Listen("tcp", ":1080")
-		require.NoError(t, err)
-		relaying := make(chan error, 1)
-		go func() { relaying <- relay.Serve(rl) }()
+		relay, stop := relayOn(t, middle, socksrelay.Config{Faults: []*socksrelay.Fault{hole}})
 
-		d, err := proxy.SOCKS5("tcp", "relay:1080", nil, hostDialer{client})
+		d, err := proxy.SOCKS5("tcp", "relay:1080", nil, client)
 		require.NoError(t, err)
 		raw, err := d.Dial("tcp", "server:443")
 		require.NoError(t, err, "the SOCKS handshake passes")
@@ -75,8 +90,7 @@ func TestARelayOnASimulatedNetworkPassesTheHandshakesAndThenStandsStill(t *testi
 		require.NoError(t, err, "the switch heals it, and what stood still arrives")
 		assert.Equal(t, "held", string(buf[:m]))
 
-		require.NoError(t, relay.Close())
-		require.ErrorIs(t, <-relaying, net.ErrClosed)
+		stop()
 		<-served
 		assert.Empty(t, relay.Connections())
 		_, err = c.Read(buf)
@@ -105,15 +119,10 @@ func TestASwallowingRelayOnASimulatedNetworkIsSilent(t *testing.T) {
 			served <- string(all)
 		}()
 		var sw blackhole.Switch
-		relay, err := socksrelay.New(socksrelay.Config{Dial: middle.DialContext, Faults: []*socksrelay.Fault{
+		_, stop := relayOn(t, middle, socksrelay.Config{Faults: []*socksrelay.Fault{
 			{Phase: socksrelay.Data, Do: blackhole.Swallow(), Switch: &sw},
 		}})
-		require.NoError(t, err)
-		rl, err := middle.Listen("tcp", ":1080")
-		require.NoError(t, err)
-		relaying := make(chan error, 1)
-		go func() { relaying <- relay.Serve(rl) }()
-		d, err := proxy.SOCKS5("tcp", "relay:1080", nil, hostDialer{client})
+		d, err := proxy.SOCKS5("tcp", "relay:1080", nil, client)
 		require.NoError(t, err)
 		c, err := d.Dial("tcp", "server:7")
 		require.NoError(t, err)
@@ -129,8 +138,7 @@ func TestASwallowingRelayOnASimulatedNetworkIsSilent(t *testing.T) {
 		pingPong(t, c)
 		c.Close()
 		assert.Equal(t, "pingping", <-served)
-		require.NoError(t, relay.Close())
-		<-relaying
+		stop()
 		l.Close()
 	})
 }
@@ -158,13 +166,8 @@ func TestARelayOnASimulatedNetworkPassesTheHandshakesAndThenSwallows(t *testing.
 			heard <- err
 		}()
 		hole := socksrelay.BlackHole(blackhole.AfterTLSHandshake())
-		relay, err := socksrelay.New(socksrelay.Config{Dial: middle.DialContext, Faults: []*socksrelay.Fault{hole}})
-		require.NoError(t, err)
-		rl, err := middle.Listen("tcp", ":1080")
-		require.NoError(t, err)
-		relaying := make(chan error, 1)
-		go func() { relaying <- relay.Serve(rl) }()
-		d, err := proxy.SOCKS5("tcp", "relay:1080", nil, hostDialer{client})
+		_, stop := relayOn(t, middle, socksrelay.Config{Faults: []*socksrelay.Fault{hole}})
+		d, err := proxy.SOCKS5("tcp", "relay:1080", nil, client)
 		require.NoError(t, err)
 		raw, err := d.Dial("tcp", "server:443")
 		require.NoError(t, err, "the SOCKS handshake passes")
@@ -183,8 +186,7 @@ func TestARelayOnASimulatedNetworkPassesTheHandshakesAndThenSwallows(t *testing.
 		require.ErrorIs(t, <-heard, os.ErrDeadlineExceeded, "nor does the server")
 		assert.Positive(t, hole.Hits())
 		raw.Close()
-		require.NoError(t, relay.Close())
-		require.ErrorIs(t, <-relaying, net.ErrClosed)
+		stop()
 		l.Close()
 	})
 }

@@ -54,6 +54,7 @@ type Failure struct {
 	Err      error
 }
 
+// Error says which rule was broken, and how.
 func (f *Failure) Error() string {
 	return fmt.Sprintf("%s: %v (%s)", f.Property.Name, f.Err, f.Property.Claims)
 }

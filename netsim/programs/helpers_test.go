@@ -1,11 +1,8 @@
 package programs
 
 import (
-	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"math/big"
 	"net"
 	"testing"
 	"testing/cryptotest"
@@ -14,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-5a7f77c4/deadair/netsim"
+	"github.com/seed-5a7f77c4/deadair/scenarios/ca"
 )
 
 const (
@@ -36,23 +34,14 @@ func replays(t *testing.T, f func(t *testing.T, n *netsim.Network)) {
 	}, rough, netsim.Strict())
 }
 
-// certificate mints one for the virtual date, with Ed25519: its signatures have
-// one length and need no randomness.
+// certificate mints one for the virtual date, and gives the pool that trusts it.
 func certificate(t *testing.T, names ...string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
-	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, DNSNames: names,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(nil, tmpl, tmpl, key.Public(), key)
+	authority, err := ca.New(1, time.Now())
 	require.NoError(t, err)
-	leaf, err := x509.ParseCertificate(der)
+	cert, err := authority.Leaf(names...)
 	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+	return cert, authority.Pool()
 }
 
 func listen(t *testing.T, h *netsim.Host, address string) net.Listener {

@@ -62,17 +62,28 @@ func FewPorts(k int) netsim.Option {
 // backlog, and SYNs beyond that are dropped. Report: dragonflydb/dragonfly#1643
 // (backlog 128, 2 s).
 func StalledAcceptor(l net.Listener, d time.Duration) net.Listener {
-	return &stalledListener{Listener: l, until: time.Now().Add(d)}
+	return &stalledListener{Listener: l, until: time.Now().Add(d), closed: make(chan struct{})}
 }
 
+// stalledListener waits before it accepts, unless it is closed meanwhile.
 type stalledListener struct {
 	net.Listener
-	until time.Time
+	until     time.Time
+	closeOnce sync.Once
+	closed    chan struct{}
 }
 
 func (l *stalledListener) Accept() (net.Conn, error) {
-	time.Sleep(time.Until(l.until))
+	select {
+	case <-time.After(time.Until(l.until)):
+	case <-l.closed:
+	}
 	return l.Listener.Accept()
+}
+
+func (l *stalledListener) Close() error {
+	l.closeOnce.Do(func() { close(l.closed) })
+	return l.Listener.Close()
 }
 
 // SlowHello makes the connections of a listener send nothing for d after they

@@ -115,6 +115,18 @@ func TestStalledAcceptor(t *testing.T) {
 	}, netsim.Defaults(netsim.Conditions{Latency: ms}), netsim.Backlog(128))
 }
 
+// A listener that is stalled can be closed all the same.
+func TestStalledAcceptorIsClosed(t *testing.T) {
+	netsim.Run(t, func(t *testing.T, n *netsim.Network) {
+		l := conditions.StalledAcceptor(listen(t, n.Host("api"), ":80"), time.Hour)
+		n.After(time.Second, "close", func() { l.Close() })
+		var err error
+		took := after(func() { _, err = l.Accept() })
+		assert.ErrorIs(t, err, net.ErrClosed)
+		assert.Equal(t, time.Second, took.Round(ms))
+	})
+}
+
 // pion/dtls#618, with TLS: the first peer says hello and nothing more, the second
 // comes 1 s later. A loop that does the handshake before it accepts the next one
 // keeps the second waiting; one that leaves it to the connection's goroutine

@@ -2,13 +2,11 @@ package conditions_test
 
 import (
 	"context"
-	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"testing"
@@ -17,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-5a7f77c4/deadair/netsim"
+	"github.com/seed-5a7f77c4/deadair/scenarios/ca"
 )
 
 const ms = time.Millisecond
@@ -124,21 +123,14 @@ func udpAddr(h *netsim.Host, port int) *net.UDPAddr {
 // fills more than a segment, and the pool that trusts it.
 func certificate(t *testing.T, names ...string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
-	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	for i := range 100 {
 		names = append(names, fmt.Sprintf("alias%d.example", i))
 	}
-	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: names, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
-	}
-	der, err := x509.CreateCertificate(nil, tmpl, tmpl, key.Public(), key)
+	authority, err := ca.New(1, time.Now())
 	require.NoError(t, err)
-	leaf, err := x509.ParseCertificate(der)
+	cert, err := authority.Leaf(names...)
 	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+	return cert, authority.Pool()
 }
 
 // silentLog is for what servers say about clients that misbehave on purpose.

@@ -66,10 +66,9 @@ func publish(c net.Conn, sendingCounts bool, limit time.Duration) (noticed time.
 }
 
 // eclipse-paho/paho.golang#288, cockroachdb/cockroach#84289: what the broker sends
-// is lost. A client that
-// counts what it hears pings after 30 s and notices after 45; one whose own
-// messages reset its timer publishes on, here for a quarter of an hour, to a
-// broker that hears all of it.
+// is lost. A client that counts what it hears pings after 30 s and notices after
+// 45; one whose own messages reset its timer publishes on, here for a quarter of
+// an hour, to a broker that hears all of it.
 func TestOneWayLoss(t *testing.T) {
 	for _, tc := range []struct {
 		name                     string

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-5a7f77c4/deadair/netsim"
 	"github.com/seed-5a7f77c4/deadair/scenarios"
+	"github.com/seed-5a7f77c4/deadair/scenarios/ca"
 	"github.com/seed-5a7f77c4/deadair/selection/breaker"
 	"github.com/seed-5a7f77c4/deadair/selection/failover"
 	"github.com/seed-5a7f77c4/deadair/selection/retry"
@@ -195,7 +196,11 @@ func (w *World) serve(h *netsim.Host, name string, tls bool, handle http.Handler
 	l, err := h.Listen("tcp", port)
 	require.NoError(w, err)
 	if tls {
-		l = impostor(l, certificate())
+		authority, err := ca.New(1, time.Now())
+		require.NoError(w, err)
+		certificate, err := authority.Leaf("somebody.else.test")
+		require.NoError(w, err)
+		l = impostor(l, certificate)
 	}
 	w.Cleanup(server(l, w.protos, handle))
 }

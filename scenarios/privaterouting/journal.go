@@ -22,6 +22,7 @@ type Note struct {
 	Text string
 }
 
+// String is the note as a line of text.
 func (n Note) String() string {
 	return strings.TrimRight(fmt.Sprintf("%12.6f  %-8s %-10s %s %s", n.At.Seconds(), n.Actor, n.What, n.About, n.Text), " ")
 }

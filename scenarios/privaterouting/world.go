@@ -28,7 +28,7 @@ import (
 	"github.com/seed-5a7f77c4/deadair/clock"
 	"github.com/seed-5a7f77c4/deadair/netsim"
 	"github.com/seed-5a7f77c4/deadair/scenarios"
-	"github.com/seed-5a7f77c4/deadair/scenarios/privaterouting/ca"
+	"github.com/seed-5a7f77c4/deadair/scenarios/ca"
 	"github.com/seed-5a7f77c4/deadair/selection/forward"
 	"github.com/seed-5a7f77c4/deadair/selection/pick"
 	"github.com/seed-5a7f77c4/deadair/socksrelay"

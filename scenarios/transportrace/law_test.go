@@ -63,8 +63,10 @@ func TestWalksNoticeWhatIsWrong(t *testing.T) {
 		if !notices[m.Name] {
 			continue
 		}
+		delete(notices, m.Name)
 		o := scenarios.Run(t, transportrace.Wander(8*time.Hour), m.Apply(transportrace.Ours()), scenarios.Seed(1))
 		require.False(t, o.Passed(), "%s", m.Name)
 		t.Logf("%s: %s", m.Name, o.Failures[0])
 	}
+	require.Empty(t, notices, "no mutant has such a name")
 }

@@ -98,6 +98,7 @@ func (m *Machine) enter() (leave func()) {
 	}
 }
 
+// ServeHTTP serves one client to its end.
 func (m *Machine) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	c, err := websocket.Accept(rw, req, nil)
 	if err != nil {

@@ -96,6 +96,7 @@ func (r *Tunneller) Open() int {
 	return len(r.tunnels)
 }
 
+// ServeHTTP serves one socket, of a client or of the machine, to its end.
 func (r *Tunneller) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var t *tunnel
 	c, err := websocket.Accept(w, req, &websocket.AcceptOptions{OnPingReceived: func(context.Context, []byte) bool {

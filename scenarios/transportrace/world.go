@@ -7,8 +7,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -16,7 +14,7 @@ import (
 
 	"github.com/seed-5a7f77c4/deadair/netsim"
 	"github.com/seed-5a7f77c4/deadair/scenarios"
-	"github.com/seed-5a7f77c4/deadair/scenarios/privaterouting/ca"
+	"github.com/seed-5a7f77c4/deadair/scenarios/ca"
 	"github.com/seed-5a7f77c4/deadair/selection/memory"
 )
 
@@ -163,59 +161,4 @@ func (w *World) client(h *netsim.Host) *http.Client {
 
 func (w *World) dialing(h *netsim.Host) *websocket.DialOptions {
 	return &websocket.DialOptions{HTTPClient: w.client(h)}
-}
-
-// discovery says whether the phone sees the machine on its network.
-type discovery struct {
-	hub hub[bool]
-	mu  sync.Mutex
-	now bool
-}
-
-// watch calls f with the present state and at every update, until stop.
-func (d *discovery) watch(f func(seen bool)) (stop func()) {
-	stop = d.hub.add(f)
-	f(d.sees())
-	return stop
-}
-
-func (d *discovery) sees() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.now
-}
-
-// Discover lets the machine appear in the phone's discovery, or vanish from it. Each call is an update, also one that
-// says nothing new.
-func (w *World) Discover(seen bool) {
-	w.discovery.mu.Lock()
-	w.discovery.now = seen
-	w.discovery.mu.Unlock()
-	w.discovery.hub.tell(seen)
-}
-
-// hub tells its listeners what is new, in the order in which they came.
-type hub[T any] struct {
-	mu        sync.Mutex
-	listeners []*func(T)
-}
-
-func (h *hub[T]) add(f func(T)) (remove func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.listeners = append(h.listeners, &f)
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.listeners = slices.DeleteFunc(h.listeners, func(l *func(T)) bool { return l == &f })
-	}
-}
-
-func (h *hub[T]) tell(news T) {
-	h.mu.Lock()
-	listeners := slices.Clone(h.listeners)
-	h.mu.Unlock()
-	for _, f := range listeners {
-		(*f)(news)
-	}
 }

@@ -11,8 +11,6 @@ import (
 	"github.com/seed-5a7f77c4/deadair/selection/choice"
 )
 
-type table = choice.Table[string, string]
-
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func at(seconds float64) time.Time {

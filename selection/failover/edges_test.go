@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-5a7f77c4/deadair/selection/breaker"
 	"github.com/seed-5a7f77c4/deadair/selection/failover"
 	"github.com/seed-5a7f77c4/deadair/selection/retry"
 )
@@ -331,5 +332,37 @@ func TestLogOfAVendor(t *testing.T) {
 		lines := strings.Split(log.String(), "\n")
 		assert.Contains(t, lines[0], "vendor_out=false")
 		assert.Contains(t, lines[1], "vendor_out=true")
+	})
+}
+
+// A base that panics, which net/http takes for the end of one request, keeps no permit of a breaker: the next request
+// has its trial.
+func TestAPanicGivesTheTrialBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := func(*http.Request) (*http.Response, error) { return nil, boom }
+		policy := retry.DefaultPolicy()
+		policy.CountSystemErrors()
+		transport, err := failover.New(failover.Config{
+			Policy:    &policy,
+			Providers: []failover.Provider{{Provider: retry.Provider{Name: "A", URL: "http://a", Attempts: 1}}},
+			Base:      base(func(r *http.Request) (*http.Response, error) { return answer(r) }),
+		})
+		require.NoError(t, err)
+		for range policy.ProviderBreaker.Failures {
+			_, err = ask(t, transport)
+			require.Error(t, err)
+		}
+		health, _ := transport.Health(retry.ProviderLevel, "A")
+		require.Equal(t, breaker.Open, health.State)
+		time.Sleep(policy.ProviderBreaker.OpenFor)
+
+		answer = func(*http.Request) (*http.Response, error) { panic(boom) }
+		require.PanicsWithValue(t, boom, func() { ask(t, transport) })
+		answer = func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody, Request: r}, nil
+		}
+		resp, err := ask(t, transport)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusNoContent, resp.StatusCode)
 	})
 }

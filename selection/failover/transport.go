@@ -110,6 +110,20 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	c.begin(retry.Request{Conversation: t.config.Conversation(req), PassThrough: t.config.PassThrough(req)})
+	returned := false
+	defer func() {
+		if !returned { // the base or a hook panicked: what the plan holds of the breakers must not be lost with it
+			c.end()
+		}
+	}()
+	resp, err := c.run()
+	returned = true
+	return resp, err
+}
+
+// run makes attempts until one has an answer for the client.
+func (c *call) run() (*http.Response, error) {
+	t := c.transport
 	for {
 		attempt, ok := c.next()
 		if !ok {

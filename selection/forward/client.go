@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"sync"
 
@@ -74,6 +75,7 @@ type Client struct {
 	rng        *rand.Rand
 	candidates []pick.Server // a buffer
 	probes     map[Key]probe
+	closed     bool
 }
 
 type connKey struct{ user, server, entity string }
@@ -111,8 +113,11 @@ func New(o Options) (*Client, error) {
 }
 
 // Do sends a command once: through a proxy or directly, as the user's configuration says. It waits for the answer as
-// long as the limits allow. A failure is an *Error, unless ctx ended first.
+// long as the limits allow. A failure is an *Error, unless ctx ended first or the client is closed (net.ErrClosed).
 func (c *Client) Do(ctx context.Context, r Request) (Result, error) {
+	if err := c.usable(); err != nil {
+		return Result{}, err
+	}
 	config := c.o.Config(r.User)
 	if !c.policy.Proxied(config, r.Destination) {
 		return c.direct(ctx, config, r)
@@ -128,6 +133,9 @@ func (c *Client) Do(ctx context.Context, r Request) (Result, error) {
 
 // Direct sends a command to one of the user's own servers. It shares the connection that proxied commands use.
 func (c *Client) Direct(ctx context.Context, r Request) (Result, error) {
+	if err := c.usable(); err != nil {
+		return Result{Direct: true}, err
+	}
 	return c.direct(ctx, c.o.Config(r.User), r)
 }
 
@@ -259,6 +267,9 @@ func (c *Client) connect(ctx context.Context, config Config, r Request, server p
 	}
 	key := connKey{user: to.User, server: server.Name, entity: to.Entity}
 	got, err := c.conns.Get(ctx, key, limits.Connect, func(own context.Context, a share.Attempt) (*link, error) {
+		if err := c.usable(); err != nil { // closed while the request was on its way here
+			return nil, &Error{Code: Network, Err: err}
+		}
 		l := &link{
 			clock: c.o.Clock, rule: c.policy.Idle, limits: limits, used: map[Key]choice.Choice[string]{},
 			sessions: share.NewGroup[string, Session](c.policy.Sessions, c.o.Clock),
@@ -271,7 +282,13 @@ func (c *Client) connect(ctx context.Context, config Config, r Request, server p
 		l.start(conn)
 		return l, nil
 	})
-	return got, asBroker(ctx, err)
+	if err != nil {
+		return got, asBroker(ctx, err)
+	}
+	if in, found := c.conns.Peek(key); !found || in.Attempt != got.Attempt {
+		got.Value.close() // taken out while it was made: by its own end, or by Reconnect, which does not see it
+	}
+	return got, nil
 }
 
 // connectionEnded forgets, for every destination that the connection was used for, the choice that used it.
@@ -296,7 +313,8 @@ func (c *Client) Forget(key Key) bool { return c.choices.Forget(key) }
 // Choices is the number of choices in force.
 func (c *Client) Choices() int { return c.choices.Len() }
 
-// Reconnect is what a changed network configuration does: every connection is closed, every choice forgotten.
+// Reconnect is what a changed network configuration does: every connection is closed, one that is being made as soon as
+// it is there, and every choice forgotten.
 func (c *Client) Reconnect() {
 	c.choices.Reset()
 	for _, l := range c.conns.Clear() {
@@ -304,9 +322,23 @@ func (c *Client) Reconnect() {
 	}
 }
 
-// Close ends every connection. Nothing of the client's state outlives it.
+// Close ends every connection, as Reconnect does. Nothing of the client's state outlives it, and calls that come later
+// fail with net.ErrClosed.
 func (c *Client) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	clear(c.probes)
+	c.mu.Unlock()
 	c.Reconnect()
+	return nil
+}
+
+func (c *Client) usable() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return fmt.Errorf("forward: the client is closed: %w", net.ErrClosed)
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package forward
 import (
 	"context"
 	"math/rand/v2"
+	"net"
 	"testing"
 	"time"
 
@@ -74,5 +75,43 @@ func TestAChoiceSurvivesTheRemovalOfItsServer(t *testing.T) {
 		res, err := r.Do(t.Context(), request())
 		require.NoError(t, err)
 		assert.Equal(t, "a", res.Proxy, "a changed server list does not clear a choice")
+	})
+}
+
+// A connection that is still being made belongs to the network that is left, too.
+func TestReconnectAndCloseEndWhatIsBeingMade(t *testing.T) {
+	for name, end := range map[string]func(*rig) error{
+		"reconnect": func(r *rig) error { r.Reconnect(); return nil },
+		"close":     func(r *rig) error { return r.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, "a", nil, func(t *testing.T, r *rig) {
+				r.net.connect = func(ctx context.Context, _ string) error { return after(ctx, 10*time.Second, nil) }
+				results := make(chan error, 2)
+				for range 2 {
+					go func() { _, err := r.Do(t.Context(), request()); results <- err }()
+				}
+				r.until(time.Second)
+				require.NoError(t, end(r))
+				for range 2 {
+					require.EqualError(t, <-results, "BROKER NETWORK: the connection ended")
+				}
+				require.Equal(t, []string{"connect a", "close a"}, r.net.took())
+				require.Empty(t, r.ended.get(), "the client's own close is no end to be told")
+				require.Zero(t, r.Choices())
+			})
+		})
+	}
+}
+
+func TestAClosedClientConnectsNoMore(t *testing.T) {
+	inBubble(t, "a", nil, func(t *testing.T, r *rig) {
+		require.NoError(t, r.Close())
+		_, err := r.Do(t.Context(), request())
+		require.ErrorIs(t, err, net.ErrClosed)
+		_, err = r.Direct(t.Context(), request())
+		require.ErrorIs(t, err, net.ErrClosed)
+		require.Empty(t, r.net.took())
+		require.Zero(t, r.Choices())
 	})
 }

@@ -137,6 +137,7 @@ type Endpoint struct {
 	beyondBytes int
 
 	delackAt time.Duration
+	strayAt  time.Duration // when the next stray acknowledgement may be answered
 	heardAt  time.Duration
 	probedAt time.Duration
 	probes   int

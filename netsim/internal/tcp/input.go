@@ -201,12 +201,21 @@ func (e *Endpoint) grow(acked int64) {
 	e.cwnd = min(e.cwnd, maxCongestion)
 }
 
+// strayEvery is how often a segment without payload from before the window is
+// answered: tcp_invalid_ratelimit, without which two ends whose acknowledgements
+// overtake each other would answer answers for ever.
+const strayEvery = 500 * time.Millisecond
+
 // inputData takes the payload and the FIN of s.
 func (e *Endpoint) inputData(now time.Duration, s *Segment) {
 	end := s.end()
 	if s.Len == 0 && s.Flags&FIN == 0 {
-		if s.Seq < e.rcvNxt || s.Probe {
-			e.ackNow = true // a probe
+		switch {
+		case s.Probe:
+			e.ackNow = true
+		case s.Seq < e.rcvNxt && now >= e.strayAt:
+			e.ackNow = true
+			e.strayAt = now + strayEvery
 		}
 		return
 	}

@@ -16,6 +16,7 @@ const (
 	RST
 )
 
+// String lists the flags, joined by -.
 func (f Flags) String() string {
 	var s []string
 	for i, name := range [...]string{"SYN", "ACK", "FIN", "RST"} {

@@ -220,6 +220,22 @@ func TestShutdownNeedsAConnection(t *testing.T) {
 	}
 }
 
+// TestStrayAcknowledgements are answered now and then: were each answered, two
+// ends whose packets are repeated and overtake each other would never stop.
+func TestStrayAcknowledgements(t *testing.T) {
+	r := enter(t, "ESTAB")
+	for range 3 {
+		r.feed("ACK 0 ack 1")
+		r.expect("ACK 1 ack 1")
+		r.feed("ACK 0 ack 1")
+		r.expect()
+		r.run(r.now + strayEvery - 1)
+		r.feed("ACK 0 ack 1")
+		r.expect()
+		r.run(r.now + 1)
+	}
+}
+
 // TestOldSegments: what a network repeats changes nothing; what may mean that an
 // acknowledgement was lost is answered by one.
 func TestOldSegments(t *testing.T) {
@@ -237,7 +253,7 @@ func TestOldSegments(t *testing.T) {
 		{"ESTAB", "SYN-ACK 0 ack 1", []string{"ACK 1 ack 1"}},
 		{"ESTAB", "ACK 1", nil},
 		{"ESTAB", "ACK 1 ack 1", nil},
-		{"ESTAB", "ACK 0 ack 1", []string{"ACK 1 ack 1"}},
+		{"ESTAB", "ACK 0 ack 1 probe", []string{"ACK 1 ack 1"}},
 		{"ESTAB", "ACK 1:5 ack 9", nil}, // acknowledges what was never sent
 		{"FIN-WAIT-1", "SYN-ACK 0 ack 1", []string{"ACK 2 ack 1"}},
 		{"FIN-WAIT-2", "ACK 1 ack 1", nil},

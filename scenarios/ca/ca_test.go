@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-5a7f77c4/deadair/scenarios/privaterouting/ca"
+	"github.com/seed-5a7f77c4/deadair/scenarios/ca"
 )
 
 var date = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
