@@ -24,14 +24,14 @@ type Host struct {
 	listeners  []*Listener
 	sockets    []*PacketConn
 	cursor     map[netip.AddrPort]uint32 // of local ports, by destination
-	binds      uint32
+	binds      uint32                    // listening ports that were chosen
 	crashed    bool
 	paused     bool
-	asleep     []*packet
-	deferred   []*Conn
-	stalled    []*PacketConn
+	asleep     []*packet     // that arrived while it is paused
+	deferred   []*Conn       // that had something to do while it is paused
+	stalled    []*PacketConn // that had something to send while it is paused
 	watchers   []*watcher
-	untold     []*watcher // of a paused host
+	untold     []*watcher // that had something to tell while it is paused
 	expensive  bool
 	backlog    int
 	resolver   *net.Resolver
