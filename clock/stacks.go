@@ -153,15 +153,19 @@ func (g goroutine) where() frame {
 	return g.creator
 }
 
-// caller is the innermost frame of the program under test: neither of the standard library nor of the packages that
-// simulate.
-func (g goroutine) caller() frame {
+// caller is the frame that a reader knows best: the innermost one of a test, or else of the program, that is, neither
+// of the standard library nor of the packages that simulate.
+func (g goroutine) caller() (by frame) {
 	for _, f := range g.frames {
-		if f.file != "" && !strings.HasPrefix(f.file, stdlib) && !simulates(f.function) {
+		switch {
+		case f.file == "" || strings.HasPrefix(f.file, stdlib) || simulates(f.function):
+		case strings.HasSuffix(f.file, "_test.go"):
 			return f
+		case by.function == "":
+			by = f
 		}
 	}
-	return frame{}
+	return by
 }
 
 // stdlib is where the standard library's sources lie, as stacks have it.

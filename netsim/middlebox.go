@@ -28,6 +28,8 @@ type flowTable struct {
 	how    Expiry
 	seen   map[endpoints]time.Duration
 
+	longest time.Duration // that a flow was idle, and was heard of again
+
 	// Rebind: what a socket inside looks like from outside, where that differs,
 	// and what stands behind a port outside, invalid when nothing does any more.
 	outer map[endpoints]netip.AddrPort
@@ -101,6 +103,9 @@ func (t *flowTable) pass(n *Network, now time.Duration, p *packet) bool {
 		return true
 	}
 	last, known := t.seen[k]
+	if known {
+		t.longest = max(t.longest, now-last)
+	}
 	expired := known && now-last >= t.idle
 	switch {
 	case !expired || p.kind == SYN:

@@ -15,9 +15,12 @@ func (f *Fault) missed() error {
 			reasons = append(reasons, fmt.Sprintf("no connection was ever opened by host %s or to it", h.name))
 		}
 	}
-	if f.forgets() > keepIdle {
-		reasons = append(reasons, fmt.Sprintf(
-			"keep-alive probes, every %v by Go's default and from both ends, keep a flow known (a negative KeepAlive of Dialer and ListenConfig switches them off)", keepIdle))
+	if t := f.table(); t != nil && t.longest > 0 {
+		why := fmt.Sprintf("no flow was idle for longer than %v", t.longest.Round(time.Microsecond))
+		if t.longest < keepIdle+time.Second {
+			why += fmt.Sprintf(" (keep-alive probes, every %v by Go's default and from both ends, keep it known; a negative KeepAlive of Dialer and ListenConfig switches them off)", keepIdle)
+		}
+		reasons = append(reasons, why)
 	}
 	if want := f.rule.Flow; want != "" {
 		if seen := f.n.flowsSeen(); !slices.Contains(seen, want) {
@@ -27,7 +30,7 @@ func (f *Fault) missed() error {
 				more = fmt.Sprintf(" and %d more", len(seen)-most)
 				seen = seen[:most]
 			}
-			reasons = append(reasons, "the flows were "+strings.Join(seen, ", ")+more)
+			reasons = append(reasons, fmt.Sprintf("there was no flow %q, the flows were ", want)+strings.Join(seen, ", ")+more)
 		}
 	}
 	return fmt.Errorf("netsim: %s never bit: %s. If it need not bite, call MayMiss on it", f.name, strings.Join(reasons, "; "))
@@ -51,15 +54,14 @@ func (f *Fault) concerns() []*Host {
 	return distinct
 }
 
-// forgets is after what time of idleness the fault forgets a flow, 0 if it is
-// no such fault.
-func (f *Fault) forgets() time.Duration {
+// table is what a fault that forgets flows has seen of them.
+func (f *Fault) table() *flowTable {
 	for _, p := range f.inPipes {
 		if p.table != nil && p.table.fault == f {
-			return p.table.idle
+			return p.table
 		}
 	}
-	return 0
+	return nil
 }
 
 // known reports whether the host took part in any flow.

@@ -1,6 +1,7 @@
 package netsim_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,8 @@ func TestAFaultThatMissedSaysWhy(t *testing.T) {
 		apply func(n *netsim.Network, app, server *netsim.Host)
 		want  []string
 		not   []string
+
+		keepAlive time.Duration // at the server
 	}{
 		"a host that nobody knows": {
 			apply: func(n *netsim.Network, app, _ *netsim.Host) { n.Link(app, n.Host("servre")).Cut() },
@@ -28,7 +31,7 @@ func TestAFaultThatMissedSaysWhy(t *testing.T) {
 			apply: func(n *netsim.Network, _, _ *netsim.Host) {
 				n.Apply(netsim.Rule{Flow: "app->server:1", Verdict: drop})
 			},
-			want: []string{"the flows were app>server:1#1"},
+			want: []string{`there was no flow "app->server:1", the flows were app>server:1#1`},
 		},
 		"a flow that exists": {
 			apply: func(n *netsim.Network, _, _ *netsim.Host) {
@@ -39,21 +42,34 @@ func TestAFaultThatMissedSaysWhy(t *testing.T) {
 		"a NAT that probes keep awake": {
 			apply: func(n *netsim.Network, app, server *netsim.Host) {
 				n.Link(app, server).ForgetIdle(5*time.Minute, netsim.Silently)
+				_, err := app.Dial("tcp", "server:1")
+				require.NoError(t, err)
+				time.Sleep(6 * time.Minute)
 			},
-			want: []string{"keep-alive probes, every 15s"},
+			want: []string{"no flow was idle for longer than 15s", "keep-alive probes, every 15s"},
 			not:  []string{"no connection"},
 		},
-		"a NAT with little patience": {
+		"a NAT that had too little time": {
 			apply: func(n *netsim.Network, app, server *netsim.Host) {
-				n.Link(app, server).ForgetIdle(15*time.Second, netsim.Silently)
+				n.Link(app, server).ForgetIdle(5*time.Minute, netsim.Silently)
+				d := netsim.Dialer{Host: app, KeepAlive: -1}
+				c, err := d.DialContext(context.Background(), "tcp", "server:1")
+				require.NoError(t, err)
+				time.Sleep(4 * time.Minute)
+				c.Write([]byte("x"))
+				time.Sleep(time.Second)
 			},
-			not: []string{"keep-alive"},
+			want: []string{"no flow was idle for longer than 4m0s"},
+			not:  []string{"keep-alive"},
+
+			keepAlive: -1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := netsim.Bubble(t, func(t *testing.T, n *netsim.Network) {
 				app, server := n.Host("app"), n.Host("server")
-				l, err := server.Listen("tcp", ":1")
+				lc := netsim.ListenConfig{Host: server, KeepAlive: c.keepAlive}
+				l, err := lc.Listen(context.Background(), "tcp", ":1")
 				require.NoError(t, err)
 				_, err = app.Dial("tcp", "server:1")
 				require.NoError(t, err)

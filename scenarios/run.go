@@ -42,9 +42,12 @@ func (o Outcome) Err() error {
 func (o Outcome) Require(t testing.TB) {
 	t.Helper()
 	if err := o.Err(); err != nil {
-		t.Fatalf("%v\nto replay: %s\n%s", err, clock.Replay(t.Name(), o.Seed), o.Tail(30))
+		t.Fatalf("%v\nto replay: %s\n%s", err, clock.Replay(t.Name(), o.Seed), o.Tail(tailShown))
 	}
 }
+
+// tailShown is how many lines of a trace a failure shows.
+const tailShown = 30
 
 // Tail is the end of the trace as text, see [netsim.Trace.Summary].
 func (o Outcome) Tail(lines int) string {

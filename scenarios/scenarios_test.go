@@ -97,6 +97,19 @@ func TestFigureThatIsNone(t *testing.T) {
 	}
 }
 
+// The command that a sweep prints plays the seed that failed, and that one alone.
+func TestSweepReplaysOneSeed(t *testing.T) {
+	t.Setenv(SweepVariable, "0x2a")
+	var played []uint64
+	samples, err := Sweep(t, Scenario[int]{ID: "C", Play: func(p *Play, _ int) { played = append(played, p.Seed) }}, 1, SweepOptions{Count: 1000})
+	require.NoError(t, err)
+	require.Equal(t, []uint64{42}, played)
+	require.Len(t, samples, 1)
+	t.Setenv(SweepVariable, "banana")
+	_, err = Sweep(t, Scenario[int]{ID: "C", Play: func(*Play, int) {}}, 1, SweepOptions{Count: 1})
+	require.ErrorContains(t, err, `DEADAIR_SWEEP="banana" is not a seed`)
+}
+
 func TestSweepInShards(t *testing.T) {
 	var shards [][]Sample
 	var progress, file bytes.Buffer
@@ -105,7 +118,7 @@ func TestSweepInShards(t *testing.T) {
 		require.NoError(t, err)
 		shards = append(shards, got)
 	}
-	assert.Contains(t, progress.String(), "DEADAIR_SEED=0xa go test -run '^TestSweepInShards$'")
+	assert.Contains(t, progress.String(), "DEADAIR_SWEEP=0xa go test -run '^TestSweepInShards$'")
 	all, err := Merge(shards...)
 	require.NoError(t, err)
 	require.Len(t, all, 10)

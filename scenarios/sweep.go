@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,13 +30,18 @@ type Sample struct {
 // SweepOptions say which seeds are run. The zero value of a field is its default.
 type SweepOptions struct {
 	First    uint64    // the first seed; default 1
-	Count    int       // how many seeds there are in all shards together
+	Count    int       // how many seeds there are in all shards together; at least 1
 	Shard    Shard     // which of them are run; default: all
 	Progress io.Writer // default: none
 }
 
+// SweepVariable is the environment variable that makes every sweep play one seed alone, and log its failures with the
+// end of its trace.
+const SweepVariable = "DEADAIR_SWEEP"
+
 // Sweep runs a scenario once for each seed, on all processors, and gives the samples in the order of their seeds. A seed
-// that fails is not an error of the sweep: its sample has the failures, and progress gets the command that replays it.
+// that fails is not an error of the sweep: its sample has the failures, and progress gets the command that replays it,
+// which sets [SweepVariable].
 func Sweep[S any](t *testing.T, sc Scenario[S], subject S, o SweepOptions) ([]Sample, error) {
 	t.Helper()
 	if err := sc.Validate(); err != nil {
@@ -57,15 +65,27 @@ func Sweep[S any](t *testing.T, sc Scenario[S], subject S, o SweepOptions) ([]Sa
 			seeds = append(seeds, o.First+uint64(i))
 		}
 	}
+	alone := strings.TrimSpace(os.Getenv(SweepVariable))
+	if alone != "" {
+		seed, err := strconv.ParseUint(alone, 0, 64)
+		if err != nil {
+			return nil, fmt.Errorf("scenarios: Sweep of %s: %s=%q is not a seed: %w", sc.ID, SweepVariable, alone, err)
+		}
+		seeds = []uint64{seed}
+	}
 	samples := make([]Sample, len(seeds))
 	parallel(len(seeds), sc.ID, o.Progress, func(i int) {
 		out := Run(t, sc, subject, Seed(seeds[i]))
 		samples[i] = Sample{Scenario: out.ID, Seed: out.Seed, Failures: out.Failures, Virtual: out.Virtual, Hash: out.Hash, Figures: out.Figures}
+		if err := out.Err(); err != nil && alone != "" {
+			t.Logf("%v\n%s", err, out.Tail(tailShown))
+		}
 	})
 	if o.Progress != nil {
 		for _, s := range samples {
 			if len(s.Failures) > 0 {
-				fmt.Fprintf(o.Progress, "%s fails with seed %#x; to replay: %s\n", sc.ID, s.Seed, clock.Replay(t.Name(), s.Seed))
+				fmt.Fprintf(o.Progress, "%s fails with seed %#x; to replay: %s\n", sc.ID, s.Seed,
+					strings.Replace(clock.Replay(t.Name(), s.Seed), clock.SeedVariable, SweepVariable, 1))
 			}
 		}
 	}

@@ -128,6 +128,21 @@ func (r *Relay) Faults() []*Fault {
 	return slices.Clone(r.faults)
 }
 
+// Missed names the faults that have never taken effect, nil if there is none. Ask at the end of a test: one that passes
+// because its fault missed (another destination, fewer bytes than it waits for, no connection at all) proves nothing.
+func (r *Relay) Missed() error {
+	r.mu.Lock()
+	accepted := r.accepted
+	r.mu.Unlock()
+	var errs []error
+	for _, f := range r.Faults() {
+		if f.Hits() == 0 {
+			errs = append(errs, fmt.Errorf("socksrelay: fault %q never took effect, on %d connections so far", f, accepted))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Serve accepts connections until the relay is closed, which it answers with net.ErrClosed, or the listener fails. It
 // closes the listener. When the system is short of file descriptors or memory it waits, at most a second at a time, and
 // goes on.

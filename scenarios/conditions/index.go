@@ -63,7 +63,7 @@ func Markdown() string {
 4. Say what must come of it. The column "what Go makes of it" is what the tests named beside it show of the standard library or
    the module's own client, with Go 1.26.
 
-A condition that never bites fails the test, so a wrong flow name or port is found at once. Times are virtual: a quarter of an
+A fault of the network that never bites fails the test, so a wrong flow name or port is found at once; of a relay ask relay.Missed(). Times are virtual: a quarter of an
 hour takes milliseconds. What a function does exactly, and what its numbers mean: ` + "`go doc github.com/seed-5a7f77c4/deadair/scenarios/conditions`" + `.
 
 This page is made from the catalogue by go generate in scenarios/conditions.

@@ -25,8 +25,10 @@ func TestReadmeRelay(t *testing.T) {
 		entrance, err := relayHost.Listen("tcp", ":1080")
 		require.NoError(t, err)
 		go relay.Serve(entrance)
+		require.NoError(t, relay.Missed())
 		hole := socksrelay.BlackHole(blackhole.AfterBytes(10))
 		require.NoError(t, relay.Add(hole))
+		require.ErrorContains(t, relay.Missed(), "never took effect, on 0 connections so far")
 
 		dialer, err := proxy.SOCKS5("tcp", "proxy:1080", nil, app)
 		require.NoError(t, err)
@@ -42,5 +44,6 @@ func TestReadmeRelay(t *testing.T) {
 		require.NoError(t, err)
 		_, err = c.Read(b)
 		require.ErrorContains(t, err, "i/o timeout")
+		require.NoError(t, relay.Missed())
 	})
 }
