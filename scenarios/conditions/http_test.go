@@ -216,9 +216,9 @@ func TestStopsReadingUnderTheMutex(t *testing.T) {
 		defer n.Close()
 		client := slowReader(t, n, true, 0)
 		for _, body := range []int{200 << 10, 0} {
-			took, err := call(client, body, 100*ms)
+			took, err := call(client, body, time.Second) // time enough to connect on a busy machine
 			assert.ErrorIs(t, err, context.DeadlineExceeded)
-			assert.GreaterOrEqual(t, took, 90*ms)
+			assert.GreaterOrEqual(t, took, 900*ms)
 		}
 		assert.Equal(t, 1, dials(n, 80))
 	})
