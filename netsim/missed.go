@@ -30,6 +30,9 @@ func (f *Fault) missed() error {
 				more = fmt.Sprintf(" and %d more", len(seen)-most)
 				seen = seen[:most]
 			}
+			if len(seen) == 0 {
+				seen = []string{"none at all"}
+			}
 			reasons = append(reasons, fmt.Sprintf("there was no flow %q, the flows were ", want)+strings.Join(seen, ", ")+more)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 // notesShown is how many notes from before its end a summary shows.
 const notesShown = 6
 
-// Summary is the end of the trace for a reader in a hurry: so many lines at most,
-// in which retransmissions, probes and bare acknowledgements that follow each
+// Summary is the end of the trace for a reader in a hurry: so many lines or two
+// more, in which retransmissions, probes and bare acknowledgements that follow each
 // other take three. The last notes from before these lines come first.
 func (t *Trace) Summary(lines int) string {
 	events := t.Events()

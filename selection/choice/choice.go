@@ -53,6 +53,7 @@ const (
 
 var changeNames = [...]string{"kept", "streak begun", "streak goes on", "streak cleared", "forgotten after a streak", "forgotten"}
 
+// String is the change in words.
 func (c Change) String() string { return changeNames[c] }
 
 // Forgotten reports whether the entry is gone.

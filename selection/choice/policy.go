@@ -43,6 +43,7 @@ const (
 var kindNames = [Kinds]string{"connect failed", "connect error shared", "wait timed out", "session failed", "host error",
 	"forward failed", "relay reached", "relay refused", "frame refused", "answer unusable", "forward timed out", "session unknown", "connection ended"}
 
+// String is the kind in words.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]

@@ -13,6 +13,7 @@ type ExhaustedError struct {
 	Chain retry.Chain
 }
 
+// Error implements error.
 func (e *ExhaustedError) Error() string {
 	return fmt.Sprintf("failover: all providers failed after %d attempts", len(e.Chain))
 }
@@ -23,6 +24,7 @@ type BodyTooLargeError struct {
 	Limit int64 // bytes
 }
 
+// Error implements error.
 func (e *BodyTooLargeError) Error() string {
 	return fmt.Sprintf("failover: request body is larger than %d bytes", e.Limit)
 }
@@ -33,10 +35,12 @@ type RequestBodyError struct {
 	Err error
 }
 
+// Error implements error.
 func (e *RequestBodyError) Error() string {
 	return "failover: reading the request body: " + e.Err.Error()
 }
 
+// Unwrap is what reading the body returned.
 func (e *RequestBodyError) Unwrap() error { return e.Err }
 
 // errClosed stands for a client that closed the answer's body before its end.

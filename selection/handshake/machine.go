@@ -52,6 +52,7 @@ const (
 	Failed
 )
 
+// String is the phase in a word.
 func (p Phase) String() string {
 	return [...]string{"open", "accepted", "ready", "token", "hello", "done", "failed"}[p]
 }
@@ -59,6 +60,7 @@ func (p Phase) String() string {
 // TimeoutError says for what the handshake waited in vain. It is os.ErrDeadlineExceeded.
 type TimeoutError struct{ Phase Phase }
 
+// Error implements error.
 func (e *TimeoutError) Error() string { return "handshake: timed out waiting for " + e.Phase.String() }
 
 // Timeout is true, as net.Error wants it.
